@@ -1,0 +1,1 @@
+"""OpsLedger: the desk where people settle automation actions whose outcome nobody knows."""

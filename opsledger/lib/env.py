@@ -1,0 +1,67 @@
+"""Settings from the environment: `NAME`, or `NAME_FILE` that names a file with the value.
+
+Nonsense is an error that names the variable; an empty value counts as absent.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+
+class BadSetting(ValueError):
+    """A variable holds something that can't be used. The message names it and says what would be right."""
+
+
+class Env:
+    """Reads typed values; `source` is passed in by tests, `os.environ` otherwise."""
+
+    def __init__(self, source: Mapping[str, str] | None = None) -> None:
+        self._source = os.environ if source is None else source
+
+    def text(self, name: str, default: str = "") -> str:
+        direct, from_file = self._source.get(name, ""), self._source.get(f"{name}_FILE", "")
+        if direct and from_file:
+            raise BadSetting(f"{name} and {name}_FILE are both set; keep one of them.")
+        if from_file:
+            try:
+                return Path(from_file).read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError) as why:
+                raise BadSetting(f"{name}_FILE={from_file!r} can't be read: {why}.") from why
+        return direct.strip() or default
+
+    def flag(self, name: str, default: bool) -> bool:
+        value = self.text(name).lower()
+        if not value:
+            return default
+        if value in {"1", "true", "yes", "on"}:
+            return True
+        if value in {"0", "false", "no", "off"}:
+            return False
+        raise BadSetting(f"{name}={value!r} is neither yes nor no; use 1 or 0.")
+
+    def number(self, name: str, default: int, *, least: int, most: int) -> int:
+        value = self.text(name)
+        if not value:
+            return default
+        if not (value.isascii() and value.isdigit() and least <= int(value) <= most):
+            raise BadSetting(f"{name}={value!r} must be a whole number from {least} to {most}.")
+        return int(value)
+
+    def names(self, name: str, default: list[str]) -> list[str]:
+        value = self.text(name)
+        return [part.strip() for part in value.split(",") if part.strip()] if value else default
+
+    def choice(self, name: str, default: str, choices: tuple[str, ...]) -> str:
+        value = self.text(name, default)
+        if value not in choices:
+            raise BadSetting(f"{name}={value!r} is not one of: {', '.join(choices)}.")
+        return value
+
+    def url(self, name: str, default: str, schemes: tuple[str, ...]) -> str:
+        value = self.text(name, default)
+        if value and urlsplit(value).scheme not in schemes:
+            raise BadSetting(f"{name} must be a URL that starts with one of: {', '.join(s + '://' for s in schemes)}.")
+        return value
