@@ -1,0 +1,1 @@
+"""Everything on one machine: embedded servers, the supervisor behind `make up`, private servers for tests."""
