@@ -39,8 +39,8 @@ def spawn(
 ) -> subprocess.Popen[bytes]:
     """Starts `command` in its own session with output appended to `log`.
 
-    When the calling thread ends, the kernel sends `death_signal`: for the kernel the parent is the thread, so call
-    it from one that lives as long as the child should.
+    When the calling thread ends, the kernel sends `death_signal` (for it the parent is the thread): call this
+    from a thread that lives as long as the child should.
     """
     executable = shutil.which(command[0], path=env.get("PATH")) or command[0]
     who = account or Account("", -1, -1)

