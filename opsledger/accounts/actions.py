@@ -1,0 +1,337 @@
+"""The only writers of people, teams, memberships and tokens.
+
+Each action is one transaction. It locks the people's rows before the teams' rows, each in the order of their
+ids, so that naming a fallback owner and deactivating that person can't cross.
+"""
+
+from __future__ import annotations
+
+import secrets
+import zoneinfo
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email, validate_slug
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from opsledger.accounts import tokens
+from opsledger.accounts.models import ApiToken, Membership, Person, Team, Theme
+from opsledger.accounts.permissions import AUTOMATION_SCOPES, PERSONAL_SCOPES, Role, Scope, Via
+from opsledger.accounts.roles import roles_of
+
+
+class Refused(Exception):
+    """The change was not made. The message says why and what to do, for people; `field` names the input."""
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+
+
+# People
+
+
+def add_person(
+    *, email: str, display_name: str, password: str | None = None, time_zone: str = "UTC"
+) -> Person:
+    """A new person. Without a password nobody can sign in until `set_temporary_password` was called."""
+    person = Person(
+        email=_email(email), display_name=_name(display_name, "display_name"), time_zone=_zone(time_zone)
+    )
+    if password is None:
+        person.set_unusable_password()
+    else:
+        check_password_strength(person, password)
+        person.set_password(password)
+    try:
+        with transaction.atomic():
+            person.save(force_insert=True)
+    except IntegrityError as why:
+        raise Refused(f"There is already a person with the address {person.email}.", "email") from why
+    return person
+
+
+@transaction.atomic
+def set_temporary_password(person: Person) -> str:
+    """A new random password, returned once, to be changed at the next sign-in. Ends the person's sessions."""
+    text = "-".join(secrets.token_hex(2) for _ in range(5))
+    person.set_password(text)
+    person.must_change_password = True
+    person.save(update_fields=["password", "must_change_password"])
+    return text
+
+
+@transaction.atomic
+def set_own_password(person: Person, password: str) -> None:
+    check_password_strength(person, password)
+    person.set_password(password)
+    person.must_change_password = False
+    person.save(update_fields=["password", "must_change_password"])
+
+
+def check_password_strength(person: Person, password: str) -> None:
+    try:
+        validate_password(password, person)
+    except ValidationError as why:
+        raise Refused(" ".join(why.messages), "password") from why
+
+
+def change_profile(
+    person: Person, *, display_name: str, time_zone: str, theme: str, shortcuts_on: bool
+) -> None:
+    person.display_name, person.time_zone = _name(display_name, "display_name"), _zone(time_zone)
+    person.theme, person.shortcuts_on = _theme(theme), shortcuts_on
+    person.save(update_fields=["display_name", "time_zone", "theme", "shortcuts_on"])
+
+
+def choose_theme(person: Person, theme: str) -> None:
+    person.theme = _theme(theme)
+    person.save(update_fields=["theme"])
+
+
+@transaction.atomic
+def deactivate_person(person: Person) -> None:
+    """Ends sign-in, sessions and tokens of a person; the name stays on what was decided.
+
+    1. Locks the person, then the person's teams.
+    2. Refused while the person is a team's fallback owner or its last admin: a successor comes first.
+    3. Revokes the person's tokens.
+    """
+    _locked_people([person.pk])
+    teams = _locked_teams_of(person)
+    name = person.display_name
+    for team in teams:
+        if team.fallback_owner_id == person.pk:
+            raise Refused(f"{name} is the fallback owner of {team.name}. Name a successor there first.")
+        if _is_last_admin(person, team):
+            raise Refused(f"{name} is the last admin of {team.name}. Make somebody else an admin first.")
+    Person.objects.filter(pk=person.pk, is_active=True).update(is_active=False)
+    ApiToken.objects.filter(person=person, revoked_at__isnull=True).update(revoked_at=Now())
+    person.is_active = False
+    transaction.on_commit(tokens.forget_all)
+
+
+@transaction.atomic
+def reactivate_person(person: Person) -> None:
+    Person.objects.filter(pk=person.pk, is_active=False).update(is_active=True)
+    person.is_active = True
+
+
+# Teams
+
+
+@transaction.atomic
+def add_team(*, slug: str, name: str, fallback_owner: Person) -> Team:
+    """A new team. Its fallback owner gets the role owner, so that somebody can settle what nobody else takes."""
+    owner = _active(_locked_people([fallback_owner.pk])[0])
+    try:
+        with transaction.atomic():
+            team = Team.objects.create(slug=_slug(slug), name=_name(name, "name"), fallback_owner=owner)
+    except IntegrityError as why:
+        raise Refused(f"There is already a team “{slug}”.", "slug") from why
+    _grant(owner, team, Role.OWNER)
+    return team
+
+
+@transaction.atomic
+def rename_team(team: Team, name: str) -> None:
+    team.name = _name(name, "name")
+    team.save(update_fields=["name"])
+
+
+@transaction.atomic
+def set_fallback_owner(team: Team, successor: Person) -> None:
+    """The successor must be active and have the role owner in the team."""
+    person = _active(_locked_people([successor.pk])[0])
+    locked = _locked_team(team)
+    if Role.OWNER not in roles_of(person, team):
+        raise Refused(
+            f"{person.display_name} does not have the role owner in {team.name}. Give it first.",
+            "fallback_owner",
+        )
+    locked.fallback_owner = person
+    locked.save(update_fields=["fallback_owner"])
+    team.fallback_owner = person
+
+
+# Roles
+
+
+@transaction.atomic
+def grant_role(person: Person, team: Team, role: Role) -> None:
+    """Gives a role; giving it twice changes nothing."""
+    _active(_locked_people([person.pk])[0])
+    _grant(person, team, role)
+
+
+@transaction.atomic
+def set_roles(person: Person, team: Team, roles: Collection[Role]) -> None:
+    """The person's roles in the team, exactly these; none removes the person from the team.
+
+    Refused when the team's fallback owner would no longer be an owner, or no active admin would be left.
+    """
+    _locked_people([person.pk])
+    locked, wanted = _locked_team(team), {Role(role) for role in roles}
+    if locked.fallback_owner_id == person.pk and Role.OWNER not in wanted:
+        raise Refused(
+            f"{person.display_name} is the fallback owner of {team.name}, so stays an owner: name a successor first."
+        )
+    if Role.ADMIN not in wanted and _is_last_admin(person, team):
+        raise Refused(
+            f"{person.display_name} is the last admin of {team.name}. Make somebody else an admin first."
+        )
+    Membership.objects.filter(person=person, team=team).exclude(role__in=[r.value for r in wanted]).delete()
+    for role in sorted(wanted):
+        _grant(person, team, role)
+    transaction.on_commit(tokens.forget_all)
+
+
+def _grant(person: Person, team: Team, role: Role) -> None:
+    Membership.objects.bulk_create(
+        [Membership(person=person, team=team, role=role.value)], ignore_conflicts=True
+    )
+
+
+def _is_last_admin(person: Person, team: Team) -> bool:
+    admins = Membership.objects.filter(team=team, role=Role.ADMIN.value, person__is_active=True)
+    return admins.filter(person=person).exists() and not admins.exclude(person=person).exists()
+
+
+# Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class NewToken:
+    """A token and its text. The text exists here only: show it once."""
+
+    token: ApiToken
+    text: str
+
+
+def create_token(
+    *,
+    team: Team,
+    name: str,
+    scopes: Collection[Scope | str],
+    person: Person | None = None,
+    expires_at: datetime | None = None,
+) -> NewToken:
+    """An automation's token, or with `person` that person's own, which has to expire."""
+    text, kind = tokens.new_text(), Via.PERSONAL if person else Via.AUTOMATION
+    if expires_at is not None and expires_at <= timezone.now():
+        raise Refused("The token would have expired already.", "expires_at")
+    if person is not None and expires_at is None:
+        raise Refused("A personal token needs a date on which it expires.", "expires_at")
+    if person is not None and not roles_of(person, team):
+        raise Refused(f"{person.display_name} has no role in {team.name}.", "person")
+    token = ApiToken(
+        team=team,
+        name=_name(name, "name"),
+        kind=kind.value,
+        person=person,
+        scopes=_scopes(scopes, kind),
+        text_sha256=tokens.digest(text),
+        expires_at=expires_at,
+    )
+    try:
+        with transaction.atomic():
+            token.save(force_insert=True)
+    except IntegrityError as why:
+        raise Refused(
+            f"{team.name} already has a live token named “{name}”. Choose another name.", "name"
+        ) from why
+    return NewToken(token, text)
+
+
+@transaction.atomic
+def revoke_token(token: ApiToken) -> bool:
+    """Ends a token for good; False when it was revoked before. Other processes follow within five seconds."""
+    changed = ApiToken.objects.filter(pk=token.pk, revoked_at__isnull=True).update(revoked_at=Now())
+    transaction.on_commit(tokens.forget_all)
+    return bool(changed)
+
+
+def _scopes(scopes: Collection[Scope | str], kind: Via) -> list[str]:
+    fitting = PERSONAL_SCOPES if kind is Via.PERSONAL else AUTOMATION_SCOPES
+    wrong = sorted(str(scope) for scope in scopes if scope not in {s.value for s in fitting})
+    if wrong:
+        names = ", ".join(scope.value for scope in fitting)
+        raise Refused(
+            f"{', '.join(wrong)}: not a scope of a token of this kind. Choose from: {names}.", "scopes"
+        )
+    if not scopes:
+        raise Refused("Choose at least one scope.", "scopes")
+    return [scope.value for scope in fitting if scope in set(scopes)]
+
+
+# What is given must be usable
+
+
+def _locked_people(ids: Collection[UUID]) -> list[Person]:
+    return list(Person.objects.select_for_update(no_key=True).filter(pk__in=ids).order_by("pk"))
+
+
+def _locked_teams_of(person: Person) -> list[Team]:
+    """The teams where the person has a role or is the fallback owner, locked in the order of their ids."""
+    here = Q(pk__in=Membership.objects.filter(person=person).values("team")) | Q(fallback_owner=person)
+    return list(Team.objects.select_for_update(no_key=True).filter(here).order_by("pk"))
+
+
+def _locked_team(team: Team) -> Team:
+    return Team.objects.select_for_update(no_key=True).get(pk=team.pk)
+
+
+def _active(person: Person) -> Person:
+    if not person.is_active:
+        raise Refused(f"{person.display_name} is deactivated.")
+    return person
+
+
+def _email(text: str) -> str:
+    address = text.strip().lower()
+    try:
+        validate_email(address)
+    except ValidationError as why:
+        raise Refused(f"“{text}” is not an e-mail address.", "email") from why
+    if len(address) > 254:
+        raise Refused("The e-mail address is longer than 254 characters.", "email")
+    return address
+
+
+def _name(text: str, field: str) -> str:
+    name = " ".join(text.split())
+    if not name or len(name) > 80 or not name.isprintable():
+        raise Refused("A name has 1 to 80 printable characters.", field)
+    return name
+
+
+def _slug(text: str) -> str:
+    try:
+        validate_slug(text)
+    except ValidationError as why:
+        raise Refused("The short name is made of letters, digits, “-” and “_”.", "slug") from why
+    if len(text) > 50:
+        raise Refused("The short name is longer than 50 characters.", "slug")
+    return text
+
+
+def _zone(text: str) -> str:
+    if text not in zoneinfo.available_timezones():
+        raise Refused(
+            f"“{text}” is not a time zone that this machine knows, such as Europe/Paris.", "time_zone"
+        )
+    return text
+
+
+def _theme(text: str) -> str:
+    if text not in Theme.values:
+        raise Refused("A theme is system, light or dark.", "theme")
+    return text
