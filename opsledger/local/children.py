@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from opsledger.local.errors import CannotStart
 
@@ -36,8 +37,9 @@ def spawn(
     account: Account | None = None,
     death_signal: signal.Signals = signal.SIGTERM,
     stdin: bytes | None = None,
+    answer: IO[bytes] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Starts `command` in its own session with output appended to `log`.
+    """Starts `command` in its own session with output appended to `log` (standard output to `answer`).
 
     When the calling thread ends, the kernel sends `death_signal` (for it the parent is the thread): call this
     from a thread that lives as long as the child should.
@@ -61,8 +63,8 @@ def spawn(
                 env=dict(env),
                 cwd=folder,
                 stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
-                stdout=output,
-                stderr=subprocess.STDOUT,
+                stdout=answer or output,
+                stderr=output,
                 start_new_session=True,
             )
     except OSError as why:
