@@ -81,6 +81,7 @@ STEP_MOVES: frozenset[tuple[StepState, StepState]] = frozenset(
         (S.WAITING, S.CANCELLED),
         (S.WAITING, S.SKIPPED),
         (S.READY, S.WAITING),  # an earlier step's answer was taken back before this one was sent
+        (S.READY, S.UNKNOWN),  # late truth contradicts the answer that had made it ready again
         (S.READY, S.IN_FLIGHT),
         (S.READY, S.FAILED),  # a person ended it
         (S.READY, S.CANCELLED),

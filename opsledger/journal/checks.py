@@ -1,0 +1,67 @@
+"""Start-up checks of the journal's protection and of the database."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.db import connections
+
+POSTGRES_VERSION_MIN = 140_000
+
+
+@register(Tags.database)
+def server_is_new_enough(
+    app_configs: Any, databases: list[str] | None = None, **kwargs: Any
+) -> list[CheckMessage]:
+    """PostgreSQL 14 or newer; nothing newer is used."""
+    if not databases or "default" not in databases:
+        return []
+    with connections["default"].cursor() as cursor:
+        version = cursor.connection.info.server_version
+    if version >= POSTGRES_VERSION_MIN:
+        return []
+    return [
+        Error(
+            f"PostgreSQL {version // 10_000} is too old.",
+            hint="Use PostgreSQL 14 or newer.",
+            id="journal.E001",
+        )
+    ]
+
+
+@register(Tags.database)
+def journal_is_out_of_reach(
+    app_configs: Any, databases: list[str] | None = None, **kwargs: Any
+) -> list[CheckMessage]:
+    """The application's role should not own the journal; with one role only, the triggers alone refuse."""
+    if not databases or "default" not in databases:
+        return []
+    with connections["default"].cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_has_role(current_user, relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('journal_entry')"
+        )
+        row = cursor.fetchone()
+    if row is None or not row[0]:
+        return []
+    return [
+        Warning(
+            "The application's database role owns the journal; only triggers protect it.",
+            hint="Give a second role: DATABASE_OWNER_URL for migrations, DATABASE_URL for the application.",
+            id="journal.W001",
+        )
+    ]
+
+
+@register()
+def requests_are_not_transactions(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """ATOMIC_REQUESTS would hold a transaction open over calls to the world."""
+    return [
+        Error(
+            f"ATOMIC_REQUESTS is on for {alias}.",
+            hint="Turn it off: intents commit before a call.",
+            id="journal.E002",
+        )
+        for alias in connections
+        if connections[alias].settings_dict.get("ATOMIC_REQUESTS")
+    ]

@@ -1,0 +1,323 @@
+"""Lock, re-read, decide, write: the shape of every write that `rules` decides on.
+
+1. The operations' rows are locked, ordered by id.
+2. Their records are read.
+3. The caller's function takes each record and returns the changed one (rules.transitions, rules.answers).
+4. The difference is written, one statement per table, together with one journal line per operation, in one transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from opsledger.journal.append import Line, append, body
+from opsledger.ledger import definitions, records
+from opsledger.ledger.clock import database_now
+from opsledger.ledger.records import Loaded
+from opsledger.ledger.sql import statement
+from opsledger.lib.ids import new_id
+from opsledger.rules.fold import difference
+from opsledger.rules.profile import Effect
+from opsledger.rules.record import Hold, Operation, Step
+from opsledger.rules.settling import Moment
+from opsledger.rules.states import OperationState, Outcome, StepState
+
+ENDED = frozenset(
+    {OperationState.COMPLETED, OperationState.FAILED, OperationState.CANCELLED, OperationState.CLOSED_UNKNOWN}
+)
+
+
+@dataclass(slots=True)
+class Change:
+    """What one decision makes of one operation, with what the journal says about it."""
+
+    kind: str  # of the journal's line: attempt_ended, lookup_ended, answered, …
+    actor: str
+    decide: Callable[[Loaded, Moment], Operation]
+    facts: Mapping[str, Any] = field(default_factory=dict)  # for the journal: no free text, no personal data
+    evidence: tuple[NewEvidence, ...] = ()
+    attempt_facts: Mapping[UUID, Mapping[str, Any]] = field(default_factory=dict)  # what the transport saw
+    closed_by: str = "evidence"  # who ends the holds that this change ends
+    answer: str = ""
+    quiet: bool = False  # nothing changed: write neither rows nor a line
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvidence:
+    """One thing learnt, as it is kept. `content` holds the first bytes as received."""
+
+    id: UUID
+    step: int | None
+    attempt_id: UUID | None
+    kind: str
+    origin: str
+    says: str
+    sentence: str
+    digest: bytes
+    content: bytes = b""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    occurred_at: datetime | None = None
+    late: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    loaded: Loaded
+    after: Operation
+
+
+def change(changes: Mapping[UUID, Change]) -> dict[UUID, Changed]:
+    """Applies one change per operation, all in one transaction. Operations that don't exist are left out."""
+    with transaction.atomic(durable=True):
+        return change_here(changes)
+
+
+def change_here(changes: Mapping[UUID, Change]) -> dict[UUID, Changed]:
+    """The same inside a transaction that the caller has opened."""
+    records.lock(changes)
+    loaded = records.load(changes)
+    now = database_now()
+    done: dict[UUID, Changed] = {}
+    writing: list[tuple[Change, Changed]] = []
+    for operation_id, whole in loaded.items():
+        one = changes[operation_id]
+        moment = Moment(now, whole.policies, lambda: str(new_id()))
+        after = one.decide(whole, moment)
+        changed = Changed(whole, after)
+        done[operation_id] = changed
+        writing.append((one, changed))
+    _write(writing, now)
+    return done
+
+
+def _write(writing: list[tuple[Change, Changed]], now: datetime) -> None:
+    lines: list[Line] = []
+    documents = _Documents()
+    for one, changed in writing:
+        patch = difference(changed.loaded.record, changed.after)
+        if one.quiet and not patch and not one.evidence:
+            documents.plans(changed)
+            continue
+        documents.collect(one, changed, now)
+        lines.append(Line("operation", changed.loaded.id, one.kind, one.actor, body({**one.facts, **patch})))
+    documents.write()
+    append(lines)
+
+
+class _Documents:
+    """Rows to write, one JSON document per table; each becomes one statement."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[dict[str, Any]]] = {name: [] for name in _ORDER}
+
+    def plans(self, changed: Changed) -> None:
+        """The plan may move although the state doesn't; it is not journaled."""
+        for step in changed.after.steps:
+            before = changed.loaded.record.step(step.number)
+            if (before.act, before.act_at, before.send_until) != (step.act, step.act_at, step.send_until):
+                self.rows["steps"].append(_step_row(changed, step))
+
+    def collect(self, one: Change, changed: Changed, now: datetime) -> None:
+        before, after = changed.loaded.record, changed.after
+        self.rows["operations"].append(_operation_row(changed, now))
+        for step in after.steps:
+            old = before.step(step.number)
+            if old != step:
+                self.rows["steps"].append(_step_row(changed, step))
+                self._request(changed, old, step)
+                self._references(changed, old, step)
+            self._attempts(one, changed, old, step, now)
+        self._holds(one, changed, now)
+        self.rows["evidence"].extend(_evidence_row(changed, kept, now) for kept in one.evidence)
+
+    def _request(self, changed: Changed, old: Step, step: Step) -> None:
+        if step.request_digest and old.request_digest != step.request_digest:
+            outgoing = changed.loaded.renderings[step.number]
+            self.rows["requests"].append(
+                {
+                    "step_id": str(changed.loaded.step_ids[step.number]),
+                    "revision": step.revision,
+                    **outgoing.row(),
+                }
+            )
+
+    def _references(self, changed: Changed, old: Step, step: Step) -> None:
+        profile = changed.loaded.policies[step.number].profile
+        if profile.effect is not Effect.CREATE or old.reference == step.reference:
+            return
+        where = {
+            "destination_id": str(changed.loaded.destination_ids[step.number]),
+            "step_id": str(changed.loaded.step_ids[step.number]),
+        }
+        if old.reference is not None:
+            self.rows["freed_references"].append({**where, "key": definitions.reference_key(old.reference)})
+        if step.reference is not None:
+            self.rows["held_references"].append({**where, "key": definitions.reference_key(step.reference)})
+
+    def _attempts(self, one: Change, changed: Changed, old: Step, step: Step, now: datetime) -> None:
+        known = {attempt.id: attempt for attempt in old.attempts}
+        for attempt in step.attempts:
+            seen = one.attempt_facts.get(UUID(attempt.id), {})
+            row = {
+                "id": attempt.id,
+                "operation_id": str(changed.loaded.id),
+                "step_id": str(changed.loaded.step_ids[step.number]),
+                "number": attempt.number,
+                "revision": attempt.revision,
+                "opened_at": attempt.opened_at.isoformat(),
+                "lease_ends_at": attempt.lease_ends_at.isoformat(),
+                "outcome": attempt.outcome,
+                "no_change": attempt.no_change,
+                "reference": attempt.reference,
+                "known_by": attempt.known_by,
+                **seen,
+            }
+            if attempt.id not in known:
+                self.rows["new_attempts"].append(row)
+            elif known[attempt.id] != attempt or seen:
+                self.rows["attempts"].append(row)
+
+    def _holds(self, one: Change, changed: Changed, now: datetime) -> None:
+        old = {hold.id: hold for hold in changed.loaded.record.holds}
+        new = {hold.id: hold for hold in changed.after.holds}
+        steps_with_new = {hold.step for hold_id, hold in new.items() if hold_id not in old}
+        for hold_id, hold in old.items():
+            if hold_id not in new:
+                closed_by = one.closed_by
+                if closed_by == "evidence" and hold.step in steps_with_new:
+                    closed_by = "superseded"
+                self.rows["closed_holds"].append(
+                    {"id": hold_id, "closed_by": closed_by, "answer": one.answer}
+                )
+            elif new[hold_id].facts != hold.facts:
+                self.rows["changed_holds"].append({"id": hold_id, "facts": _text(new[hold_id].facts)})
+        for hold_id, hold in new.items():
+            if hold_id not in old:
+                self.rows["new_holds"].append(hold_row(changed, hold, now))
+
+    def write(self) -> None:
+        with connection.cursor() as cursor:
+            for name in _ORDER:
+                if self.rows[name]:
+                    cursor.execute(statement(name), [json.dumps(self.rows[name])])
+
+
+# Holds close before others open (one open hold per step); references are freed before they are held.
+_ORDER = (
+    "operations",
+    "requests",
+    "steps",
+    "attempts",
+    "new_attempts",
+    "freed_references",
+    "held_references",
+    "closed_holds",
+    "changed_holds",
+    "new_holds",
+    "evidence",
+)
+
+
+def _operation_row(changed: Changed, now: datetime) -> dict[str, Any]:
+    after = changed.after
+    became_unknown = changed.loaded.unknown_at is None and any(
+        step.attempts_with(Outcome.UNKNOWN) for step in after.steps
+    )
+    return {
+        "id": str(changed.loaded.id),
+        "state": after.state,
+        "cancelled": after.cancelled,
+        "not_after": _time(after.not_after),
+        "ended": after.state in ENDED,
+        "became_unknown": became_unknown,
+        "attempt_count": sum(len(step.attempts) for step in after.steps),
+        "confirmed_count": sum(1 for step in after.steps if step.state is StepState.CONFIRMED),
+    }
+
+
+def _step_row(changed: Changed, step: Step) -> dict[str, Any]:
+    return {
+        "id": str(changed.loaded.step_ids[step.number]),
+        "state": step.state,
+        "revision": step.revision,
+        "request_digest": step.request_digest,
+        "reference": step.reference,
+        "tries_extra": step.tries_extra,
+        "not_before": _time(step.not_before),
+        "ready_at": _time(step.ready_at),
+        "accepted_at": _time(step.accepted_at),
+        "unknown_at": _time(step.unknown_at),
+        "looks": step.looks,
+        "looks_none": step.looks_none,
+        "looked_at": _time(step.looked_at),
+        "look_at": _time(step.look_at),
+        "rejection_waived": step.rejection_waived,
+        "lateness_waived": step.lateness_waived,
+        "final_waived": step.final_waived,
+        "never_known": step.never_known,
+        "go_on_after": step.go_on_after,
+        "not_ours": list(step.not_ours),
+        "integrity_alarm": step.integrity_alarm,
+        "record_changed": step.record_changed,
+        "approval_needed": step.approval_needed,
+        "act": step.act,
+        "act_at": _time(step.act_at),
+        "send_until": _time(step.send_until),
+        "tries_used": step.tries_used,
+        "attempt_count": len(step.attempts),
+    }
+
+
+def hold_row(changed: Changed, hold: Hold, now: datetime) -> dict[str, Any]:
+    """A new hold with what the inbox shows and sorts by; its due time comes from the workflow's policy."""
+    loaded, step = changed.loaded, changed.after.step(hold.step)
+    workflow = definitions.workflow(loaded.workflow_version_id)
+    return {
+        "id": hold.id,
+        "team_id": str(loaded.team_id),
+        "operation_id": str(loaded.id),
+        "step_id": str(loaded.step_ids[hold.step]),
+        "reason": hold.reason,
+        "due_seconds": workflow.due_seconds_for(hold.reason.value),
+        "owner_id": str(loaded.owner_id) if loaded.owner_id else None,
+        "facts": _text(hold.facts),
+        "if_nobody": workflow.if_nobody,
+        "title": loaded.title,
+        "operation_text_id": loaded.operation_id,
+        "destination_slug": step.destination,
+        "action": step.action,
+        "workflow_slug": loaded.workflow_slug,
+    }
+
+
+def _evidence_row(changed: Changed, kept: NewEvidence, now: datetime) -> dict[str, Any]:
+    return {
+        "id": str(kept.id),
+        "operation_id": str(changed.loaded.id),
+        "step_id": str(changed.loaded.step_ids[kept.step]) if kept.step else None,
+        "attempt_id": str(kept.attempt_id) if kept.attempt_id else None,
+        "kind": kept.kind,
+        "origin": kept.origin,
+        "occurred_at": _time(kept.occurred_at),
+        "digest": kept.digest.hex(),
+        "says": kept.says,
+        "sentence": kept.sentence,
+        "facts": _text(kept.facts),
+        "content": kept.content.hex(),
+        "late": kept.late,
+    }
+
+
+def _text(facts: Mapping[str, Any]) -> str:
+    return json.dumps(facts, sort_keys=True, default=str)
+
+
+def _time(value: datetime | None) -> str | None:
+    return value.isoformat() if value else None

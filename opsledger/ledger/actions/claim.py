@@ -1,0 +1,109 @@
+"""Claims: one statement each, at most one step per operation; the rows that come back are the answer, none is ordinary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+from psycopg.rows import class_row
+
+from opsledger.journal.append import Line, append, body
+from opsledger.ledger.sql import statement
+
+TRIAL_EVERY_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedSend:
+    """An attempt that is committed, with the exact bytes to send once, before `lease_ends_at`."""
+
+    attempt_id: UUID
+    attempt_number: int
+    opened_at: datetime
+    lease_ends_at: datetime
+    step_id: UUID
+    step_number: int
+    revision: int
+    operation_id: UUID
+    destination_version_id: UUID
+    action: str
+    destination_slug: str
+    request_digest: str  # as approved and frozen on the step
+    method: str
+    url: str
+    headers: str
+    body: bytes
+    idempotency_key: str
+    digest: str  # of the request's row; compared again with the bytes at the moment of sending
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedLook:
+    """A lookup to make now."""
+
+    step_id: UUID
+    operation_id: UUID
+    step_number: int
+    state: str
+    reference: str | None
+    destination_version_id: UUID
+    action: str
+    destination_slug: str
+    method: str | None
+    url: str | None
+    headers: str | None
+    body: bytes | None
+    idempotency_key: str | None
+    team_id: UUID
+
+
+def claim_sends(limit: int, *, worker: str) -> list[ClaimedSend]:
+    """Opens at most `limit` attempts. They are committed when this returns: only then may a byte leave (law 1)."""
+    if limit < 1:
+        return []
+    with transaction.atomic(durable=True):
+        trials = _claim_trials()
+        rows = _fetch(ClaimedSend, "claim_sends", {"limit": limit, "worker": worker, "trials": trials})
+        append(_opened(row, worker) for row in rows)
+    return rows
+
+
+def claim_looks(limit: int) -> list[ClaimedLook]:
+    """At most `limit` lookups that are due. A lookup whose worker dies is due again when its lease has ended."""
+    if limit < 1:
+        return []
+    with transaction.atomic(durable=True):
+        return _fetch(ClaimedLook, "claim_looks", {"limit": limit})
+
+
+def _claim_trials() -> list[UUID]:
+    """Destinations whose circuit is open and which one batch may try again now."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE ledger_destination SET circuit_trial_at = now() + %s * interval '1 second'"
+            " WHERE circuit_opened_at IS NOT NULL AND circuit_trial_at <= now() RETURNING definition_id",
+            [TRIAL_EVERY_SECONDS],
+        )
+        return [row[0] for row in cursor.fetchall()]
+
+
+def _opened(row: ClaimedSend, worker: str) -> Line:
+    attempt = {
+        "step": row.step_number,
+        "number": row.attempt_number,
+        "revision": row.revision,
+        "opened_at": row.opened_at.isoformat(),
+        "lease_ends_at": row.lease_ends_at.isoformat(),
+    }
+    steps = {str(row.step_number): {"state": "in_flight"}}
+    facts = {"attempts": {str(row.attempt_id): attempt}, "steps": steps, "digest": row.digest}
+    return Line("operation", row.operation_id, "attempt_opened", f"worker:{worker}", body(facts))
+
+
+def _fetch(shape: type[Any], name: str, parameters: dict[str, Any]) -> list[Any]:
+    connection.ensure_connection()
+    with connection.connection.cursor(row_factory=class_row(shape)) as cursor:
+        return list(cursor.execute(statement(name), parameters).fetchall())

@@ -1,0 +1,223 @@
+"""Opening operations: one statement for any number of them, with the unique constraint as referee.
+
+1. The record is built and brought to rest by the rules: first step ready, its request rendered.
+2. INSERT … ON CONFLICT DO NOTHING writes operation, parameters, steps, requests, holds and the journal's first line.
+3. What came back was new. The others are compared in a second statement (in the same one the loser would see nothing):
+   the same digest is the same operation again, another one is a conflict that names the fields.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from opsledger.journal.append import Line, append, body
+from opsledger.ledger import definitions, rendering
+from opsledger.ledger.actions.change import Changed, _step_row, hold_row
+from opsledger.ledger.clock import database_now
+from opsledger.ledger.records import Loaded
+from opsledger.ledger.sql import statement
+from opsledger.lib.ids import new_id
+from opsledger.rules.fold import opened
+from opsledger.rules.identity import canonical_json, operation_digest
+from opsledger.rules.next_step import Policy, Rendered
+from opsledger.rules.record import Operation, Step
+from opsledger.rules.rendering import Missing, render_text
+from opsledger.rules.settling import Moment, settled
+
+
+@dataclass(frozen=True, slots=True)
+class NewOperation:
+    """An intended action, with parameters that were checked against the workflow."""
+
+    team_id: UUID
+    operation_id: str
+    workflow_version_id: UUID
+    destinations: Mapping[int, tuple[UUID, UUID]]  # per step: definition, version
+    params: Mapping[str, Any]
+    actor: str
+    owner_id: UUID | None = None
+    event_id: UUID | None = None
+    replaces: UUID | None = None
+    not_after: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What became of one: `new`, `same` again, or a conflict in `differs`."""
+
+    id: UUID
+    state: str
+    new: bool
+    differs: tuple[str, ...] = ()
+
+
+def open_operations(wanted: Sequence[NewOperation]) -> list[Opened]:
+    """Records intended operations. In order, one answer each; a conflict spoils no other."""
+    with transaction.atomic(durable=True):
+        return open_operations_here(wanted)
+
+
+def open_operations_here(wanted: Sequence[NewOperation]) -> list[Opened]:
+    """The same inside a transaction that the caller has opened (an event and its operation commit together)."""
+    now = database_now()
+    built = [_build(one, now) for one in wanted]
+    new: set[UUID] = set()
+    if built:
+        with connection.cursor() as cursor:
+            cursor.execute(statement("open_operations"), [json.dumps([row for _, row in built])])
+            new = {row[0] for row in cursor.fetchall()}
+    answers = [
+        Opened(loaded.id, loaded.record.state, True) if loaded.id in new else None for loaded, _ in built
+    ]
+    again = [index for index, answer in enumerate(answers) if answer is None]
+    known = _known([wanted[index] for index in again])
+    for index in again:
+        answers[index] = _compare(wanted[index], built[index][1], known)
+    _add_events(wanted, answers)
+    return [answer for answer in answers if answer is not None]
+
+
+def _build(one: NewOperation, now: datetime) -> tuple[Loaded, dict[str, Any]]:
+    workflow = definitions.workflow(one.workflow_version_id)
+    operation_uuid = new_id()
+    record = Operation(str(operation_uuid), now, [], not_after=one.not_after)
+    title = render_text(workflow.title, {"params": one.params})
+    loaded = Loaded(
+        operation_uuid, one.team_id, one.operation_id, title, 1, one.owner_id,
+        one.workflow_version_id, workflow.slug, None, record,
+    )  # fmt: skip
+    for number, words in enumerate(workflow.steps, start=1):
+        definition_id, version_id = one.destinations[number]
+        record.steps.append(Step(number, words.name, words.destination, words.action, words.performer))
+        loaded.step_ids[number], loaded.destination_ids[number] = new_id(), definition_id
+        loaded.policies[number] = Policy(
+            profile=definitions.destination(version_id).actions[words.action].profile,
+            accepted_is_enough=words.accepted_is_enough,
+            continues_after_failure=words.continues_after_failure,
+            render=_first_rendering(loaded, number, version_id, one.params),
+        )
+    moment = Moment(now, loaded.policies, lambda: str(new_id()))
+    settled(record, moment)
+    return loaded, _row(one, loaded)
+
+
+def _first_rendering(loaded: Loaded, number: int, version_id: UUID, params: Mapping[str, Any]) -> Any:
+    def rendered(operation: Operation, step: Step) -> Rendered:
+        if number not in loaded.renderings:
+            outgoing = rendering.render(operation, step, version_id, params)
+            if isinstance(outgoing, Missing):
+                return Rendered(None, outgoing.fields)
+            loaded.renderings[number] = outgoing
+        return Rendered(loaded.renderings[number].request.digest)
+
+    return rendered
+
+
+def _row(one: NewOperation, loaded: Loaded) -> dict[str, Any]:
+    workflow = definitions.workflow(one.workflow_version_id)
+    params = canonical_json(one.params)
+    digest = operation_digest(workflow.slug, params, b"")
+    changed = Changed(loaded, loaded.record)
+    facts = {"digest": digest.hex(), "workflow": workflow.slug, **opened(loaded.record)}
+    return {
+        "id": str(loaded.id),
+        "team_id": str(one.team_id),
+        "operation_id": one.operation_id,
+        "title": loaded.title,
+        "workflow_version_id": str(one.workflow_version_id),
+        "workflow_slug": workflow.slug,
+        "digest": digest.hex(),
+        "state": loaded.record.state,
+        "owner_id": str(one.owner_id) if one.owner_id else None,
+        "first_event_id": str(one.event_id) if one.event_id else None,
+        "replaces_id": str(one.replaces) if one.replaces else None,
+        "not_after": one.not_after.isoformat() if one.not_after else None,
+        "step_count": len(loaded.record.steps),
+        "params": params,
+        "actor": one.actor,
+        "body": body(facts),
+        "steps": [_new_step(one, changed, step) for step in loaded.record.steps],
+        "requests": [
+            {"step_id": str(loaded.step_ids[number]), "revision": 1, **outgoing.row()}
+            for number, outgoing in loaded.renderings.items()
+        ],
+        "holds": [hold_row(changed, hold, loaded.record.created_at) for hold in loaded.record.holds],
+    }
+
+
+def _new_step(one: NewOperation, changed: Changed, step: Step) -> dict[str, Any]:
+    words = definitions.workflow(one.workflow_version_id).steps[step.number - 1]
+    definition_id, version_id = one.destinations[step.number]
+    profile = definitions.destination(version_id).actions[step.action].profile
+    by_automation = step.performer.value == "automation"
+    return {
+        **_step_row(changed, step),
+        "number": step.number,
+        "name": step.name,
+        "title": words.title,
+        "destination_id": str(definition_id),
+        "destination_version_id": str(version_id),
+        "destination_slug": step.destination,
+        "action": step.action,
+        "performer": step.performer,
+        "tries_max": profile.retries.tries_max,
+        "lease_seconds": words.lease_seconds if by_automation else profile.timing.lease_seconds,
+        "total_seconds": profile.timing.total_seconds,
+    }
+
+
+def _known(again: Sequence[NewOperation]) -> dict[tuple[UUID, str], Any]:
+    if not again:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT o.team_id, o.operation_id, o.id, o.state, o.digest, o.workflow_slug, p.params"
+            " FROM ledger_operation o JOIN ledger_operationparams p ON p.operation_id = o.id"
+            " JOIN unnest(%s::uuid[], %s::text[]) AS w(team_id, operation_id)"
+            " ON w.team_id = o.team_id AND w.operation_id = o.operation_id",
+            [[one.team_id for one in again], [one.operation_id for one in again]],
+        )
+        return {(row[0], row[1]): row[2:] for row in cursor.fetchall()}
+
+
+def _compare(one: NewOperation, row: Mapping[str, Any], known: Mapping[tuple[UUID, str], Any]) -> Opened:
+    found_id, state, digest, workflow_slug, params = known[(one.team_id, one.operation_id)]
+    if bytes(digest).hex() == row["digest"]:
+        return Opened(found_id, state, False)
+    differs = [] if workflow_slug == row["workflow_slug"] else ["workflow"]
+    ours, theirs = rendering.read_params(params), rendering.read_params(row["params"])
+    differs += [f"params.{name}" for name in sorted({*ours, *theirs}) if ours.get(name) != theirs.get(name)]
+    return Opened(found_id, state, False, tuple(differs) or ("params",))
+
+
+def _add_events(wanted: Sequence[NewOperation], answers: Sequence[Opened | None]) -> None:
+    """Links each event to its operation; another event of the same action is added without a conflict."""
+    links = [
+        (answer, one)
+        for one, answer in zip(wanted, answers, strict=True)
+        if answer is not None and one.event_id is not None and not answer.differs
+    ]
+    if not links:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "WITH linked AS (INSERT INTO ledger_operationevent (operation_id, event_id, added_at)"
+            " SELECT o, e, now() FROM unnest(%s::uuid[], %s::uuid[]) AS w(o, e)"
+            " ON CONFLICT (operation_id, event_id) DO NOTHING RETURNING operation_id, event_id)"
+            " UPDATE ledger_operation o SET event_count = event_count + 1, updated_at = now()"
+            " FROM linked WHERE o.id = linked.operation_id RETURNING linked.operation_id, linked.event_id",
+            [[answer.id for answer, _ in links], [one.event_id for _, one in links]],
+        )
+        added = set(cursor.fetchall())
+    append(
+        Line("operation", answer.id, "event_added", one.actor, body({"event": str(one.event_id)}))
+        for answer, one in links
+        if (answer.id, one.event_id) in added and not answer.new
+    )

@@ -1,0 +1,314 @@
+"""What people decide. Every decision carries the version it was made on, an author and a reason (laws 10 and 14)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from opsledger.journal.append import Line, append, body, keep_text
+from opsledger.ledger.actions.change import Change, Changed, NewEvidence, change_here
+from opsledger.ledger.actions.record import reference_holder, statement_evidence
+from opsledger.ledger.models import Hold
+from opsledger.ledger.records import Loaded, lock
+from opsledger.rules import transitions
+from opsledger.rules.answers import Answer, Given, answered
+from opsledger.rules.record import Operation
+from opsledger.rules.settling import Moment, NotNow
+
+
+@dataclass(frozen=True, slots=True)
+class By:
+    """Who acts: `actor` as the journal writes it (person:…, token:…), `name` for people."""
+
+    actor: str
+    name: str
+    person_id: Any = None
+
+
+class Stale(Exception):
+    """The decision was made on an older version; nothing was changed. Carries the row as it is now."""
+
+    def __init__(self, hold: Hold) -> None:
+        super().__init__("This hold changed while you were reading it. Nothing was changed.")
+        self.hold = hold
+
+
+class Refused(Exception):
+    """The decision can't be taken as it was given; `field` names what to mend, `why` is a sentence."""
+
+    def __init__(self, why: str, *, field: str = "") -> None:
+        super().__init__(why)
+        self.why, self.field = why, field
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A person's answer to a hold, with what the journal keeps beside it."""
+
+    answer: Answer
+    reason: str
+    version: int  # of the hold, as it was read
+    reference: str | None = None
+    no_reference_why: str = ""
+    checked_how: str = ""
+    tries: int = 1
+    next_check_at: datetime | None = None
+    keep_later: frozenset[int] = field(default_factory=frozenset)
+    compared: str = (
+        ""  # digest of the evidence that the typed reference was compared with; "" = nothing was compared
+    )
+    replaced_by: str = ""
+    ticket: str = ""
+
+
+REASON_LENGTH_MAX = 4000
+NEEDS_REFERENCE = frozenset({Answer.HAPPENED, Answer.KEEP_ONE, Answer.OURS})
+
+
+def settle_hold(hold_id: UUID, decision: Decision, by: By, *, extra: tuple[NewEvidence, ...] = ()) -> Changed:
+    """Gives one answer to a hold about a step.
+
+    1. The operation's row is locked, then the hold is read again.
+    2. Another version than the one decided on: Stale, nothing is written.
+    3. The answer is applied by `rules.answers`; a reference that another step holds is Refused, and named.
+    4. Rows, statement, reason and journal line are written together.
+    """
+    _check(decision)
+    with transaction.atomic(durable=True):
+        hold = Hold.objects.select_related("step").get(pk=hold_id)
+        if hold.operation_id is None or hold.step is None:
+            raise Refused("This hold is not about a step; it is settled where it belongs.")
+        lock([hold.operation_id])
+        hold.refresh_from_db()
+        if hold.version != decision.version or hold.closed_at is not None:
+            raise Stale(hold)
+        taken_by = None
+        if decision.reference and decision.answer in NEEDS_REFERENCE:
+            taken_by = reference_holder(hold.step.destination_id, decision.reference, hold.step_id)
+        if taken_by:
+            raise Refused(
+                f"Reference {decision.reference} already belongs to operation {taken_by}.", field="reference"
+            )
+        changed = change_here({hold.operation_id: _answer(hold, decision, by, extra)})[hold.operation_id]
+        if decision.answer is Answer.STILL_UNKNOWN:
+            _keep_open(hold, decision)
+        return changed
+
+
+def _check(decision: Decision) -> None:
+    if not decision.reason.strip():
+        raise Refused(
+            "Write the reason: what you saw, and where. It is kept with the decision.", field="reason"
+        )
+    if len(decision.reason) > REASON_LENGTH_MAX:
+        raise Refused(
+            f"The reason is longer than {REASON_LENGTH_MAX} characters; nothing was lost.", field="reason"
+        )
+    if (
+        decision.answer in NEEDS_REFERENCE
+        and not decision.reference
+        and not decision.no_reference_why.strip()
+    ):
+        raise Refused("Give the destination's reference, or say why there is none.", field="reference")
+    if decision.answer in {Answer.ABSENT_SEND_AGAIN, Answer.ABSENT_END} and not decision.checked_how.strip():
+        raise Refused("Say how it was checked.", field="checked_how")
+    if decision.answer is Answer.STILL_UNKNOWN and decision.next_check_at is None:
+        raise Refused("Choose when to check next.", field="next_check_at")
+    if decision.answer is Answer.MORE_TRIES and not 1 <= decision.tries <= 20:
+        raise Refused("Grant between 1 and 20 more tries.", field="tries")
+    if decision.answer is Answer.REPLACED and not decision.replaced_by.strip():
+        raise Refused("Name the operation that replaces this one.", field="replaced_by")
+
+
+def _answer(hold: Hold, decision: Decision, by: By, extra: tuple[NewEvidence, ...]) -> Change:
+    given = Given(
+        answer=decision.answer,
+        reference=decision.reference or None,
+        tries=decision.tries,
+        next_check_at=decision.next_check_at,
+        keep_later=decision.keep_later,
+    )
+
+    def decide(loaded: Loaded, moment: Moment) -> Operation:
+        try:
+            return answered(loaded.record, str(hold.pk), given, moment)
+        except NotNow as why:
+            raise Refused(why.why) from why
+
+    assert hold.step is not None and hold.operation_id is not None
+    reason = keep_text(hold.operation_id, decision.reason)
+    facts = {
+        "hold": str(hold.pk),
+        "reason_of_hold": hold.reason,
+        "hold_version": hold.version,
+        "answer": decision.answer.value,
+        "step": hold.step.number,
+        "reference": decision.reference,
+        "compared": decision.compared,
+        "tries": decision.tries if decision.answer is Answer.MORE_TRIES else None,
+        "reason": reason,
+        **_texts(hold.operation_id, decision),
+    }
+    says = f"{by.name}: {decision.answer.value.replace('_', ' ')}"
+    evidence = statement_evidence(
+        hold.step.number, by.actor, decision.answer.value, says, reason=reason["text"]
+    )
+    return Change(
+        kind="answered",
+        actor=by.actor,
+        decide=decide,
+        facts={name: value for name, value in facts.items() if value not in (None, "")},
+        evidence=(evidence, *extra),
+        closed_by=by.actor,
+        answer=decision.answer.value,
+    )
+
+
+def _texts(operation_id: UUID, decision: Decision) -> dict[str, Any]:
+    texts = {
+        "no_reference_why": decision.no_reference_why,
+        "checked_how": decision.checked_how,
+        "ticket": decision.ticket,
+        "replaced_by": decision.replaced_by,
+    }
+    return {name: keep_text(operation_id, text) for name, text in texts.items() if text.strip()}
+
+
+def _keep_open(hold: Hold, decision: Decision) -> None:
+    """*Still unknown*: the hold stays, its deadline moves with the next check, and whoever read it before is stale."""
+    Hold.objects.filter(pk=hold.pk, closed_at__isnull=True).update(
+        due_at=decision.next_check_at, version=hold.version + 1
+    )
+
+
+# Requests about an operation
+
+
+def settle_cancel(operation_id: UUID, reason: str, by: By) -> Changed:
+    """Cancels: nothing more is sent; what took effect is found out and said."""
+    return _request(operation_id, "cancel_requested", reason, by, transitions.cancel_requested)
+
+
+def settle_withdraw(operation_id: UUID, step_number: int, reason: str, by: By) -> Changed:
+    """An owner takes a person's answer back; the step is disputed and its reference freed."""
+
+    def decide(record: Operation, moment: Moment) -> Operation:
+        return transitions.withdrawn(record, step_number, moment, by=by.actor)
+
+    return _request(operation_id, "withdrawn", reason, by, decide, step=step_number)
+
+
+def settle_check(operation_id: UUID, step_number: int, at: datetime | None, by: By) -> Changed:
+    """*Check now*, or at a chosen time. Reads only; nothing is sent."""
+
+    def decide(record: Operation, moment: Moment) -> Operation:
+        return transitions.look_requested(record, step_number, at or moment.now, moment)
+
+    return _request(operation_id, "check_requested", "", by, decide, step=step_number)
+
+
+def _request(
+    operation_id: UUID,
+    kind: str,
+    reason: str,
+    by: By,
+    decide: Callable[[Operation, Moment], Operation],
+    **facts: Any,
+) -> Changed:
+    if kind != "check_requested" and not reason.strip():
+        raise Refused("Write the reason; it is kept with the decision.", field="reason")
+
+    def decide_loaded(loaded: Loaded, moment: Moment) -> Operation:
+        try:
+            return decide(loaded.record, moment)
+        except NotNow as why:
+            raise Refused(why.why) from why
+
+    with transaction.atomic(durable=True):
+        kept = {"reason": keep_text(operation_id, reason)} if reason.strip() else {}
+        one = Change(
+            kind=kind, actor=by.actor, decide=decide_loaded, facts={**facts, **kept}, closed_by=by.actor
+        )
+        return change_here({operation_id: one})[operation_id]
+
+
+# Holds: who has them
+
+
+def settle_assign(hold_ids: Iterable[UUID], owner_id: Any, by: By) -> int:
+    """Gives open holds to a person, or to nobody. Returns how many changed hands."""
+    return _on_holds(hold_ids, "owner_id = %s", [owner_id], "owner_id IS DISTINCT FROM %s", "assigned", by,
+                     {"owner": str(owner_id) if owner_id else None})  # fmt: skip
+
+
+def settle_note(hold_id: UUID, text: str, by: By) -> None:
+    """A note never changes a state."""
+    if not text.strip():
+        raise Refused("The note is empty.", field="text")
+    if len(text) > REASON_LENGTH_MAX:
+        raise Refused(
+            f"The note is longer than {REASON_LENGTH_MAX} characters; nothing was lost.", field="text"
+        )
+    with transaction.atomic(durable=True):
+        hold = Hold.objects.get(pk=hold_id)
+        subject, kind = _subject(hold)
+        append(
+            [
+                Line(
+                    kind,
+                    subject,
+                    "noted",
+                    by.actor,
+                    body({"hold": str(hold.pk), "note": keep_text(subject, text)}),
+                )
+            ]
+        )
+
+
+def settle_note_on_operation(operation_id: UUID, text: str, by: By) -> None:
+    if not text.strip():
+        raise Refused("The note is empty.", field="text")
+    with transaction.atomic(durable=True):
+        note = keep_text(operation_id, text[:REASON_LENGTH_MAX])
+        append([Line("operation", operation_id, "noted", by.actor, body({"note": note}))])
+
+
+def _subject(hold: Hold) -> tuple[UUID, str]:
+    if hold.operation_id:
+        return hold.operation_id, "operation"
+    if hold.destination_id:
+        return hold.destination_id, "destination"
+    assert hold.event_id is not None
+    return hold.event_id, "event"
+
+
+def _on_holds(
+    hold_ids: Iterable[UUID],
+    assignment: str,
+    values: list[Any],
+    differs: str,
+    kind: str,
+    by: By,
+    facts: dict[str, Any],
+) -> int:
+    with transaction.atomic(durable=True), connection.cursor() as cursor:
+        cursor.execute(
+            f"UPDATE ledger_hold SET {assignment}, version = version + 1"
+            f" WHERE id IN (SELECT id FROM ledger_hold WHERE id = ANY(%s) AND closed_at IS NULL AND {differs}"
+            " ORDER BY id FOR UPDATE)"
+            " RETURNING id, operation_id, destination_id, event_id",
+            [*values, sorted(set(hold_ids)), *values],
+        )
+        rows = cursor.fetchall()
+        lines = []
+        for hold_id, operation_id, destination_id, event_id in rows:
+            subject = operation_id or destination_id or event_id
+            subject_kind = "operation" if operation_id else "destination" if destination_id else "event"
+            lines.append(Line(subject_kind, subject, kind, by.actor, body({"hold": str(hold_id), **facts})))
+        append(lines)
+        return len(rows)

@@ -1,0 +1,41 @@
+"""The tables of the ledger. Only `ledger.actions` writes them, only `ledger.queries` reads them for others."""
+
+from opsledger.ledger.models.definitions import Definition, DefinitionVersion
+from opsledger.ledger.models.destinations import Destination, Recovery, SendingSwitch
+from opsledger.ledger.models.events import Delivery, Event, RawBody, Refusal
+from opsledger.ledger.models.holds import Hold
+from opsledger.ledger.models.operations import (
+    Attempt,
+    ContentVersion,
+    Evidence,
+    HeldReference,
+    Operation,
+    OperationEvent,
+    OperationParams,
+    Step,
+    StepRequest,
+)
+from opsledger.ledger.models.workers import Canary
+
+__all__ = [
+    "Attempt",
+    "Canary",
+    "ContentVersion",
+    "Definition",
+    "DefinitionVersion",
+    "Delivery",
+    "Destination",
+    "Event",
+    "Evidence",
+    "HeldReference",
+    "Hold",
+    "Operation",
+    "OperationEvent",
+    "OperationParams",
+    "RawBody",
+    "Recovery",
+    "Refusal",
+    "SendingSwitch",
+    "Step",
+    "StepRequest",
+]

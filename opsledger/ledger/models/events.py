@@ -1,0 +1,96 @@
+"""What sources told us: events, each time we were told (deliveries), the bytes, and what was refused at the door."""
+
+from django.db import models
+from django.db.models import Q
+
+from opsledger.accounts.models import Team
+from opsledger.ledger.models.definitions import Definition, DefinitionVersion
+from opsledger.lib.ids import new_id
+
+
+class RawBody(models.Model):
+    """The bytes of a delivery exactly as received, kept once per digest and source."""
+
+    source = models.ForeignKey(Definition, on_delete=models.PROTECT, related_name="+")
+    digest = models.BinaryField(max_length=32)
+    content = models.BinaryField()
+    content_type = models.TextField()
+    content_encoding = models.TextField(default="")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["source", "digest"], name="body_is_kept_once_per_source")
+        ]
+
+    def __str__(self) -> str:
+        return f"{len(self.content)} bytes"
+
+
+class Event(models.Model):
+    id = models.UUIDField(primary_key=True, default=new_id)
+    team = models.ForeignKey(Team, on_delete=models.PROTECT)
+    source = models.ForeignKey(Definition, on_delete=models.PROTECT, related_name="+")
+    source_version = models.ForeignKey(DefinitionVersion, on_delete=models.PROTECT, related_name="+")
+    event_id = models.TextField()  # the source's own, byte-exact
+    event_key = models.BinaryField(max_length=32)  # digest of it: ids may be longer than an index row
+    digest = models.BinaryField(max_length=32)  # of the body that was taken
+    topic = models.TextField(default="")
+    occurred_at = models.DateTimeField(null=True)
+    occurred_text = models.TextField(default="")  # as the source wrote it
+    occurred_flagged = models.BooleanField(default=False)  # implausible: left out of metrics
+    received_at = models.DateTimeField()
+    delivery_count = models.IntegerField(default=1)
+    projection = models.TextField(default="")  # the searchable copy, with visible replacements
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["source", "event_key"], name="event_is_unique_at_its_source"),
+            models.CheckConstraint(
+                condition=Q(delivery_count__gte=1), name="event_was_delivered_at_least_once"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["team", "-id"], name="event_newest_first"),
+            models.Index(
+                models.F("team"),
+                models.Func("event_id", models.Value(120), function="left"),
+                name="event_id_prefix",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.event_id
+
+
+class Delivery(models.Model):
+    id = models.UUIDField(primary_key=True, default=new_id)
+    event = models.ForeignKey(Event, on_delete=models.PROTECT, related_name="deliveries")
+    received_at = models.DateTimeField()
+    body = models.ForeignKey(RawBody, on_delete=models.PROTECT, related_name="+")
+    secret_name = models.TextField(default="")  # which of the source's secrets matched
+    conflict = models.BooleanField(default=False)  # same event id, other body
+
+    def __str__(self) -> str:
+        return f"{self.event_id} at {self.received_at}"
+
+
+class Refusal(models.Model):
+    """What was refused at the door, counted per source, reason and day, so that operators see it."""
+
+    source_slug = models.TextField()  # "" for the API
+    team = models.ForeignKey(Team, null=True, on_delete=models.PROTECT)
+    reason = models.TextField()
+    day = models.DateField()
+    count = models.BigIntegerField(default=1)
+    last_at = models.DateTimeField()
+    last_sentence = models.TextField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["source_slug", "reason", "day"], name="refusals_are_counted_per_source_reason_and_day"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.source_slug} {self.reason}: {self.count}"

@@ -1,0 +1,97 @@
+"""Holds: open questions that wait for a person."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from opsledger.accounts.models import Team
+from opsledger.ledger.models.destinations import Destination
+from opsledger.ledger.models.events import Event
+from opsledger.ledger.models.operations import Operation, Step
+from opsledger.lib.ids import new_id
+from opsledger.rules.states import HoldReason
+
+
+class Hold(models.Model):
+    """About a step, a destination or an event. The columns that the inbox sorts and filters by are copied here."""
+
+    id = models.UUIDField(primary_key=True, default=new_id)
+    team = models.ForeignKey(Team, on_delete=models.PROTECT)
+    operation = models.ForeignKey(Operation, null=True, on_delete=models.PROTECT, related_name="holds")
+    step = models.ForeignKey(Step, null=True, on_delete=models.PROTECT, related_name="holds")
+    destination = models.ForeignKey(Destination, null=True, on_delete=models.PROTECT, related_name="holds")
+    event = models.ForeignKey(Event, null=True, on_delete=models.PROTECT, related_name="holds")
+    reason = models.TextField()
+    version = models.IntegerField(default=1)  # decisions carry it
+    opened_at = models.DateTimeField()
+    due_at = models.DateTimeField()
+    closed_at = models.DateTimeField(null=True)
+    closed_by = models.TextField(default="")  # "evidence", "person:…", "superseded"
+    answer = models.TextField(default="")
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+")
+    facts = models.TextField(default="{}")  # JSON for the page: looks, found records, both statements
+    if_nobody = models.TextField(default="")  # what happens if nobody acts
+    title = models.TextField(default="")
+    operation_text_id = models.TextField(default="")
+    destination_slug = models.TextField(default="")
+    action = models.TextField(default="")
+    workflow_slug = models.TextField(default="")
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(reason__in=[r.value for r in HoldReason]), name="hold_reason_is_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(
+                    step__isnull=False, operation__isnull=False, destination__isnull=True, event__isnull=True
+                )
+                | Q(step__isnull=True, operation__isnull=True, destination__isnull=False, event__isnull=True)
+                | Q(step__isnull=True, operation__isnull=True, destination__isnull=True, event__isnull=False),
+                name="hold_is_about_one_thing",
+            ),
+            models.CheckConstraint(
+                condition=Q(closed_at__isnull=True, closed_by="")
+                | (Q(closed_at__isnull=False) & ~Q(closed_by="")),
+                name="hold_closed_iff_by_somebody",
+            ),
+            models.UniqueConstraint(
+                fields=["step"],
+                condition=Q(closed_at__isnull=True, step__isnull=False),
+                name="one_open_hold_per_step",
+            ),
+            models.UniqueConstraint(
+                fields=["destination", "reason"],
+                condition=Q(closed_at__isnull=True, destination__isnull=False),
+                name="one_open_hold_per_destination_and_reason",
+            ),
+            models.UniqueConstraint(
+                fields=["event"],
+                condition=Q(closed_at__isnull=True, event__isnull=False),
+                name="one_open_hold_per_event",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["team", "due_at", "id"], condition=Q(closed_at__isnull=True), name="hold_open_by_due"
+            ),
+            models.Index(
+                fields=["team", "owner", "due_at", "id"],
+                condition=Q(closed_at__isnull=True),
+                name="hold_open_by_owner",
+            ),
+            models.Index(
+                fields=["team", "reason", "due_at", "id"],
+                condition=Q(closed_at__isnull=True),
+                name="hold_open_by_reason",
+            ),
+            models.Index(
+                fields=["team", "destination_slug", "due_at", "id"],
+                condition=Q(closed_at__isnull=True),
+                name="hold_open_by_destination",
+            ),
+            models.Index(fields=["operation"], name="hold_of_operation"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.reason} {self.id}"

@@ -1,0 +1,173 @@
+"""Reading the record of operations out of the rows, and writing a changed one back.
+
+One load is a handful of queries for any number of operations; one write is a handful of statements, one per table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from psycopg.rows import namedtuple_row
+
+from opsledger.ledger import definitions, rendering
+from opsledger.rules.next_step import Policy
+from opsledger.rules.record import Act, Attempt, Hold, KnownBy, Operation, Performer, Step
+from opsledger.rules.states import HoldReason, NoChange, OperationState, Outcome, StepState
+
+_LOCK = "SELECT id FROM ledger_operation WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
+_OPERATIONS = """
+SELECT o.id, o.team_id, o.operation_id, o.title, o.state, o.version, o.cancelled, o.not_after, o.created_at, o.owner_id,
+       o.workflow_version_id, o.workflow_slug, o.unknown_at
+  FROM ledger_operation o WHERE o.id = ANY(%s) ORDER BY o.id
+"""
+_STEPS = """
+SELECT s.*, coalesce(r.enabled, false) AS recovers
+  FROM ledger_step s
+  LEFT JOIN ledger_recovery r ON r.destination_id = s.destination_id AND r.action = s.action
+ WHERE s.operation_id = ANY(%s) ORDER BY s.operation_id, s.number
+"""
+_ATTEMPTS = """
+SELECT id, step_id, number, revision, opened_at, lease_ends_at, outcome, no_change, reference, known_by
+  FROM ledger_attempt WHERE operation_id = ANY(%s) ORDER BY step_id, number
+"""
+_HOLDS = """
+SELECT h.id, h.operation_id, s.number, h.reason, h.opened_at, h.facts
+  FROM ledger_hold h JOIN ledger_step s ON s.id = h.step_id
+ WHERE h.operation_id = ANY(%s) AND h.closed_at IS NULL
+"""
+
+
+@dataclass(slots=True)
+class Loaded:
+    """An operation's record together with what its rows say besides."""
+
+    id: UUID
+    team_id: UUID
+    operation_id: str
+    title: str
+    version: int
+    owner_id: Any
+    workflow_version_id: UUID
+    workflow_slug: str
+    unknown_at: datetime | None
+    record: Operation
+    step_ids: dict[int, UUID] = field(default_factory=dict)
+    destination_ids: dict[int, UUID] = field(default_factory=dict)
+    policies: dict[int, Policy] = field(default_factory=dict)
+    renderings: dict[int, rendering.Outgoing] = field(default_factory=dict)
+
+    def number_of(self, step_id: UUID) -> int:
+        return next(number for number, known in self.step_ids.items() if known == step_id)
+
+
+def lock(operation_ids: Iterable[UUID]) -> None:
+    """Locks the operations' rows, ordered by id: FOR UPDATE on ledger_operation, nothing else."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LOCK, [sorted(set(operation_ids))])
+
+
+def load(operation_ids: Iterable[UUID]) -> dict[UUID, Loaded]:
+    """The records of these operations; those that don't exist are left out."""
+    ids = sorted(set(operation_ids))
+    loaded: dict[UUID, Loaded] = {}
+    for row in _rows(_OPERATIONS, ids):
+        record = Operation(
+            id=str(row.id),
+            created_at=row.created_at,
+            steps=[],
+            state=OperationState(row.state),
+            cancelled=row.cancelled,
+            not_after=row.not_after,
+        )
+        loaded[row.id] = Loaded(
+            row.id, row.team_id, row.operation_id, row.title, row.version, row.owner_id,
+            row.workflow_version_id, row.workflow_slug, row.unknown_at, record,
+        )  # fmt: skip
+    steps: dict[UUID, Step] = {}
+    for row in _rows(_STEPS, ids):
+        step = steps[row.id] = _step(row)
+        whole = loaded[row.operation_id]
+        whole.record.steps.append(step)
+        whole.step_ids[row.number] = row.id
+        whole.destination_ids[row.number] = row.destination_id
+        whole.policies[row.number] = _policy(whole, row)
+    for row in _rows(_ATTEMPTS, ids):
+        steps[row.step_id].attempts.append(_attempt(row))
+    for row in _rows(_HOLDS, ids):
+        hold = Hold(str(row.id), row.number, HoldReason(row.reason), row.opened_at, json.loads(row.facts))
+        loaded[row.operation_id].record.holds.append(hold)
+    return loaded
+
+
+def _rows(query: str, ids: Sequence[UUID]) -> list[Any]:
+    connection.ensure_connection()
+    with connection.connection.cursor(row_factory=namedtuple_row) as cursor:
+        return cursor.execute(query, [list(ids)]).fetchall()
+
+
+def _step(row: Any) -> Step:
+    return Step(
+        number=row.number,
+        name=row.name,
+        destination=row.destination_slug,
+        action=row.action,
+        performer=Performer(row.performer),
+        state=StepState(row.state),
+        revision=row.revision,
+        request_digest=row.request_digest,
+        reference=row.reference,
+        tries_extra=row.tries_extra,
+        not_before=row.not_before,
+        ready_at=row.ready_at,
+        accepted_at=row.accepted_at,
+        unknown_at=row.unknown_at,
+        looks=row.looks,
+        looks_none=row.looks_none,
+        looked_at=row.looked_at,
+        look_at=row.look_at,
+        rejection_waived=row.rejection_waived,
+        lateness_waived=row.lateness_waived,
+        final_waived=row.final_waived,
+        never_known=row.never_known,
+        go_on_after=row.go_on_after,
+        not_ours=tuple(row.not_ours),
+        integrity_alarm=row.integrity_alarm,
+        record_changed=row.record_changed,
+        approval_needed=row.approval_needed,
+        act=Act(row.act),
+        act_at=row.act_at,
+        send_until=row.send_until,
+    )
+
+
+def _attempt(row: Any) -> Attempt:
+    return Attempt(
+        id=str(row.id),
+        number=row.number,
+        revision=row.revision,
+        opened_at=row.opened_at,
+        lease_ends_at=row.lease_ends_at,
+        outcome=Outcome(row.outcome) if row.outcome else None,
+        no_change=NoChange(row.no_change) if row.no_change else None,
+        reference=row.reference,
+        known_by=KnownBy(row.known_by) if row.known_by else None,
+    )
+
+
+def _policy(whole: Loaded, row: Any) -> Policy:
+    destination = definitions.destination(row.destination_version_id)
+    workflow = definitions.workflow(whole.workflow_version_id)
+    words = workflow.steps[row.number - 1]
+    return Policy(
+        profile=destination.actions[row.action].profile,
+        automatic_recovery=row.recovers,
+        accepted_is_enough=words.accepted_is_enough,
+        continues_after_failure=words.continues_after_failure,
+        render=rendering.renderer(whole, row.number, row.destination_version_id),
+    )

@@ -1,0 +1,101 @@
+"""Requests, rendered once from an operation's parameters and the references of its earlier steps."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from opsledger.ledger import definitions
+from opsledger.ledger.models import OperationParams
+from opsledger.lib.ids import public
+from opsledger.rules.identity import idempotency_key
+from opsledger.rules.next_step import Rendered
+from opsledger.rules.record import Operation, Step
+from opsledger.rules.rendering import Missing, RenderedRequest, render_request
+
+if TYPE_CHECKING:
+    from opsledger.ledger.records import Loaded
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A rendered request and its key, ready to be frozen."""
+
+    request: RenderedRequest
+    key: str
+
+    def row(self) -> dict[str, Any]:
+        return {
+            "method": self.request.method,
+            "url": self.request.url,
+            "headers": json.dumps(self.request.headers),
+            "body": base64.b64encode(self.request.body).decode(),
+            "idempotency_key": self.key,
+            "digest": self.request.digest,
+            "content_digest": self.request.content_digest,
+        }
+
+
+def step_identity(operation_id: UUID, number: int) -> str:
+    """What a destination keeps of us on a record: one step of one operation, whatever the attempt."""
+    return f"{public('op', operation_id)}-{number}"
+
+
+def render(
+    operation: Operation, step: Step, destination_version_id: UUID, params: Mapping[str, Any]
+) -> Outgoing | Missing:
+    """The step's request from the parameters and from what the earlier steps brought."""
+    destination = definitions.destination(destination_version_id)
+    action = destination.actions[step.action]
+    operation_id = UUID(operation.id)
+    key = idempotency_key(
+        operation_id.bytes, step.number, step.revision, length_max=action.profile.protection.key_length_max
+    )
+    rendered = render_request(
+        action,
+        params=params,
+        step_identity=step_identity(operation_id, step.number),
+        references={
+            earlier.name: earlier.reference for earlier in operation.earlier(step) if earlier.reference
+        },
+        key=key,
+        base_url=destination.base_url,
+        operation_id=public("op", operation_id),
+    )
+    return rendered if isinstance(rendered, Missing) else Outgoing(rendered, key)
+
+
+def renderer(
+    loaded: Loaded, number: int, destination_version_id: UUID
+) -> Callable[[Operation, Step], Rendered]:
+    """For the rules: renders when a step becomes ready, and keeps what was rendered for the writer."""
+
+    def rendered(operation: Operation, step: Step) -> Rendered:
+        if number not in loaded.renderings:
+            outgoing = render(operation, step, destination_version_id, _params(loaded.id))
+            if isinstance(outgoing, Missing):
+                return Rendered(None, outgoing.fields)
+            loaded.renderings[number] = outgoing
+        return Rendered(loaded.renderings[number].request.digest)
+
+    return rendered
+
+
+def _params(operation_id: UUID) -> dict[str, Any]:
+    return read_params(OperationParams.objects.values_list("params", flat=True).get(pk=operation_id))
+
+
+def read_params(text: str) -> dict[str, Any]:
+    """Parameters from their stored text; numbers keep their original digits."""
+    read: dict[str, Any] = json.loads(text, parse_float=_Number, parse_int=_Number)
+    return read
+
+
+class _Number(str):
+    """A number as it was written; rendered without quotes."""
+
+    __slots__ = ()

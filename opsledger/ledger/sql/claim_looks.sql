@@ -1,0 +1,19 @@
+-- Claims lookups that are due; `look_lease_until` keeps one from being made twice at once. Nothing but that changes.
+WITH due AS MATERIALIZED (
+    SELECT s.id
+      FROM ledger_step s
+     WHERE s.act = 'look' AND s.act_at <= now() AND (s.look_lease_until IS NULL OR s.look_lease_until < now())
+     ORDER BY s.act_at, s.id
+     LIMIT %(limit)s
+       FOR UPDATE SKIP LOCKED
+), claimed AS (
+    UPDATE ledger_step s SET look_lease_until = now() + s.lease_seconds * interval '1 second'
+      FROM due WHERE s.id = due.id
+    RETURNING s.id, s.operation_id, s.number, s.state, s.revision, s.reference, s.destination_version_id, s.action,
+              s.destination_slug
+)
+SELECT c.id AS step_id, c.operation_id, c.number AS step_number, c.state, c.reference, c.destination_version_id, c.action,
+       c.destination_slug, r.method, r.url, r.headers, r.body, r.idempotency_key, o.team_id
+  FROM claimed c
+  JOIN ledger_operation o ON o.id = c.operation_id
+  LEFT JOIN ledger_steprequest r ON r.step_id = c.id AND r.revision = c.revision

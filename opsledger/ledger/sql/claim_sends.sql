@@ -1,0 +1,56 @@
+-- Claims steps whose turn to be sent has come: at most one per operation, at most `limit`.
+-- 1. due: what the plan says, at destinations that are not stopped, while sending is on. Read without locks.
+-- 2. picked: their operations' rows, locked in the order of their ids; locked ones are somebody else's turn.
+-- 3. claimed: the step as it is now must still say so (the row is checked again under its operation's lock).
+-- 4. The attempt is written; one open attempt per step is the table's own rule.
+WITH due AS MATERIALIZED (
+    SELECT DISTINCT ON (s.operation_id) s.operation_id, s.id
+      FROM (SELECT s.operation_id, s.id
+              FROM ledger_step s
+              JOIN ledger_destination d ON d.definition_id = s.destination_id
+             WHERE s.act = 'send' AND s.act_at <= now()
+               AND (s.send_until IS NULL OR s.send_until > now())
+               AND s.tries_used < s.tries_max + s.tries_extra
+               AND d.paused_at IS NULL AND d.access_refused_at IS NULL
+               AND (d.circuit_opened_at IS NULL OR s.destination_id = ANY(%(trials)s::uuid[]))
+               AND (SELECT sending FROM ledger_sendingswitch)
+             ORDER BY s.act_at
+             LIMIT %(limit)s * 4) s
+     ORDER BY s.operation_id, s.id
+), picked AS MATERIALIZED (
+    SELECT o.id
+      FROM ledger_operation o
+     WHERE o.id IN (SELECT operation_id FROM due) AND NOT o.cancelled
+       AND (o.not_after IS NULL OR o.not_after > now() OR o.attempt_count > 0)
+     ORDER BY o.id
+     LIMIT %(limit)s
+       FOR UPDATE SKIP LOCKED
+), claimed AS (
+    UPDATE ledger_step s
+       SET state = 'in_flight', act = 'lease', act_at = now() + s.lease_seconds * interval '1 second',
+           send_until = NULL, look_at = NULL, tries_used = s.tries_used + 1, attempt_count = s.attempt_count + 1
+      FROM due, picked
+     WHERE due.id = s.id AND picked.id = s.operation_id
+       AND s.act = 'send' AND s.act_at <= now() AND s.state IN ('ready', 'unknown')
+       AND (s.send_until IS NULL OR s.send_until > now())
+       AND s.tries_used < s.tries_max + s.tries_extra
+    RETURNING s.id, s.operation_id, s.number, s.revision, s.act_at, s.destination_version_id, s.action,
+              s.destination_slug, s.request_digest, s.attempt_count
+), counted AS (
+    UPDATE ledger_operation o
+       SET attempt_count = o.attempt_count + 1, version = o.version + 1, updated_at = now()
+      FROM claimed WHERE o.id = claimed.operation_id
+), opened AS (
+    INSERT INTO ledger_attempt (id, operation_id, step_id, number, revision, worker, opened_at, lease_ends_at,
+                                phase, error, sentence)
+    SELECT gen_random_uuid(), c.operation_id, c.id,
+           c.attempt_count, c.revision, %(worker)s, now(), c.act_at, '', '', ''
+      FROM claimed c
+    RETURNING id, step_id, number, opened_at, lease_ends_at
+)
+SELECT opened.id AS attempt_id, opened.number AS attempt_number, opened.opened_at, opened.lease_ends_at,
+       c.id AS step_id, c.number AS step_number, c.revision, c.operation_id, c.destination_version_id, c.action,
+       c.destination_slug, c.request_digest, r.method, r.url, r.headers, r.body, r.idempotency_key, r.digest
+  FROM opened
+  JOIN claimed c ON c.id = opened.step_id
+  JOIN ledger_steprequest r ON r.step_id = c.id AND r.revision = c.revision

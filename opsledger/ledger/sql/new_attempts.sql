@@ -1,0 +1,6 @@
+-- Attempts opened outside the hot claim: by an automation.
+INSERT INTO ledger_attempt (id, operation_id, step_id, number, revision, worker, opened_at, lease_ends_at, phase, error, sentence)
+SELECT id, operation_id, step_id, number, revision, coalesce(worker, ''), opened_at, lease_ends_at, '', '', ''
+  FROM json_to_recordset(%s::json) AS x(
+       id uuid, operation_id uuid, step_id uuid, number smallint, revision smallint, worker text,
+       opened_at timestamptz, lease_ends_at timestamptz)

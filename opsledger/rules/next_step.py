@@ -1,0 +1,295 @@
+"""What happens next to a step, or which hold asks a person (rules.md, table 4).
+
+`decide` goes through the rows in order; the first that fits wins. It reads and answers; it changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from opsledger.rules.profile import ActionProfile, FinalEffectBy, ProtectionKind
+from opsledger.rules.protection import Protected, protected_until
+from opsledger.rules.record import Act, Operation, Performer, Step
+from opsledger.rules.schedule import look_times
+from opsledger.rules.states import FINAL_STATES, NEVER_SENT_STATES, HoldReason, NoChange, StepState
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """The digest of the request that a step would send, or the fields that it lacks."""
+
+    digest: str | None = None
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What is settled about one step outside the record: its destination's profile and the workflow's words."""
+
+    profile: ActionProfile
+    automatic_recovery: bool = False  # enabled for this destination's action, or declared *not drilled*
+    accepted_is_enough: bool = False  # later steps may follow an `accepted` one
+    continues_after_failure: bool = False  # this step goes on although an earlier one failed
+    render: Callable[[Operation, Step], Rendered] = lambda operation, step: Rendered("rendered")
+    destination_stopped: bool = False  # paused, circuit open or access refused
+
+
+Policies = Mapping[int, Policy]
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    row: int  # of table 4; 0 = nothing is left to do
+    act: Act = Act.NONE
+    at: datetime | None = None
+    move: StepState | None = None
+    hold: HoldReason | None = None
+    send_until: datetime | None = None
+    facts: Mapping[str, object] = field(default_factory=dict)
+
+
+def decide(operation: Operation, step: Step, policies: Policies, now: datetime) -> Next:
+    """The next thing for this step at `now`."""
+    policy = policies[step.number]
+    if step.state in FINAL_STATES or step.never_known:
+        return Next(row=0)
+    if operation.cancelled:
+        if step.state in NEVER_SENT_STATES and not step.may_have_had_effect:
+            return Next(row=1, move=StepState.CANCELLED)
+        return _only_find_out(operation, step, policy, now, row=2)
+    if operation.hold_on(step.number):
+        return _only_find_out(operation, step, policy, now, row=3)
+    if step.state is StepState.IN_FLIGHT:
+        return _wait_for_lease(step, row=4)
+    if step.state in NEVER_SENT_STATES:
+        return _before_sending(operation, step, policies, now)
+    if step.state is StepState.ACCEPTED:
+        return _after_acceptance(step, policy, now)
+    return _unknown(step, policy, now)
+
+
+# Rows 2 and 3: nothing is sent, lookups go on
+
+
+def _only_find_out(operation: Operation, step: Step, policy: Policy, now: datetime, *, row: int) -> Next:
+    if step.state is StepState.IN_FLIGHT:
+        return _wait_for_lease(step, row=row)
+    if step.state in {StepState.UNKNOWN, StepState.ACCEPTED}:
+        look_at = next_look_at(step, policy, now)
+        if look_at is not None:
+            return Next(row=row, act=Act.LOOK, at=look_at)
+        if not operation.hold_on(step.number):
+            if step.state is StepState.ACCEPTED:
+                return _after_acceptance(step, policy, now)
+            return Next(row=row, hold=_reason_for_unknown(step, policy, now))
+    return Next(row=row)
+
+
+def _wait_for_lease(step: Step, *, row: int) -> Next:
+    attempt = step.open_attempt
+    return Next(row=row, act=Act.LEASE, at=attempt.lease_ends_at if attempt else None)
+
+
+# Rows 5 to 14: nothing took effect so far
+
+
+def _before_sending(operation: Operation, step: Step, policies: Policies, now: datetime) -> Next:
+    behind = _behind_earlier(operation, step, policies)
+    if behind:
+        return behind
+    policy = policies[step.number]
+    missing = policy.render(operation, step).missing if step.request_digest is None else ()
+    if missing:
+        return Next(row=7, hold=HoldReason.DATA_MISSING, facts={"missing": list(missing)})
+    if step.approval_needed:
+        return Next(row=8, hold=HoldReason.APPROVAL_NEEDED, move=_unless(step, StepState.WAITING))
+    if _too_late(operation, step, now):
+        return Next(row=9, hold=HoldReason.TOO_LATE)
+    ready = _unless(step, StepState.READY)
+    if step.attempts:
+        return _after_no_change(step, policy, now)
+    if policy.destination_stopped:
+        return Next(row=10, move=ready)
+    return (
+        _offer(step, policy, now)
+        if step.performer is Performer.AUTOMATION
+        else Next(row=11, act=Act.SEND, at=step.not_before or now, move=ready)
+    )
+
+
+def _behind_earlier(operation: Operation, step: Step, policies: Policies) -> Next | None:
+    for earlier in operation.earlier(step):
+        ended_without = earlier.state in {StepState.FAILED, StepState.CANCELLED} or (
+            earlier.never_known and not earlier.go_on_after
+        )
+        if ended_without:
+            if policies[step.number].continues_after_failure:
+                continue
+            if operation.hold_on(earlier.number):  # a person may still bring it back
+                return Next(row=6, move=_unless(step, StepState.WAITING))
+            return Next(row=5, move=StepState.CANCELLED)
+        if not _satisfied(operation, earlier, policies[earlier.number]):
+            return Next(row=6, move=_unless(step, StepState.WAITING))
+    return None
+
+
+def _satisfied(operation: Operation, earlier: Step, policy: Policy) -> bool:
+    if operation.hold_on(earlier.number):
+        # a disputed or duplicated effect is not something to build upon; an unproven delivery may be
+        return earlier.state is StepState.ACCEPTED and policy.accepted_is_enough
+    if earlier.never_known:
+        return earlier.go_on_after
+    if earlier.state is StepState.ACCEPTED:
+        return policy.accepted_is_enough
+    return earlier.state in {StepState.CONFIRMED, StepState.SKIPPED}
+
+
+def _too_late(operation: Operation, step: Step, now: datetime) -> bool:
+    never_sent = all(attempt.no_change is NoChange.NOT_SENT for attempt in step.attempts)
+    return bool(operation.not_after and now > operation.not_after and never_sent and not step.lateness_waived)
+
+
+def _offer(step: Step, policy: Policy, now: datetime) -> Next:
+    ends_at = (step.ready_at or now) + timedelta(seconds=policy.profile.timing.claim_within_seconds)
+    if now >= ends_at:
+        return Next(row=11, hold=HoldReason.NOBODY_CLAIMED, move=_unless(step, StepState.READY))
+    return Next(row=11, act=Act.OFFER, at=ends_at, move=_unless(step, StepState.READY))
+
+
+def _after_no_change(step: Step, policy: Policy, now: datetime) -> Next:
+    ready = _unless(step, StepState.READY)
+    last = step.attempts[-1]
+    if last.no_change is NoChange.REJECTED and not step.rejection_waived:
+        return Next(row=14, hold=HoldReason.REJECTED, move=ready)
+    if not tries_left(step, policy):
+        return Next(row=13, hold=HoldReason.ATTEMPTS_EXHAUSTED, move=ready)
+    if policy.destination_stopped:
+        return Next(row=10, move=ready)
+    if step.performer is Performer.AUTOMATION:
+        return _offer(step, policy, now)
+    return Next(row=12, act=Act.SEND, at=step.not_before or now, move=ready)
+
+
+# Rows 15 to 17: taken over
+
+
+def _after_acceptance(step: Step, policy: Policy, now: datetime) -> Next:
+    final = policy.profile.final_effect
+    if final is None or step.final_waived:
+        return Next(row=15)
+    deadline_at = (step.accepted_at or now) + timedelta(seconds=final.deadline_seconds)
+    look_at = next_look_at(step, policy, now)
+    if look_at is not None and (look_at <= deadline_at or step.look_at is not None):
+        return Next(row=16, act=Act.LOOK, at=look_at)
+    if now >= deadline_at:
+        return Next(row=16, hold=HoldReason.DELIVERY_NOT_PROVEN)
+    return Next(row=16, act=Act.AWAIT, at=deadline_at)
+
+
+# Rows 18 to 21: unknown
+
+
+def _unknown(step: Step, policy: Policy, now: datetime) -> Next:
+    if step.integrity_alarm:
+        return Next(row=21, hold=HoldReason.INTEGRITY_ALARM)
+    if not policy.automatic_recovery:
+        return Next(row=18, hold=_reason_for_unknown(step, policy, now))
+    protected = protection_of(step, policy, now)
+    look_at = next_look_at(step, policy, now)
+    if look_at is not None and (
+        not protected.protected or protected.until is None or look_at < protected.until
+    ):
+        return Next(row=19, act=Act.LOOK, at=look_at)
+    if protected.protected and _may_try_again(step, policy):
+        send_at = max(now, step.not_before or now)
+        if protected.until is None or send_at < protected.until:
+            return Next(row=20, act=Act.SEND, at=send_at, send_until=protected.until)
+    return Next(row=21, hold=_reason_for_unknown(step, policy, now))
+
+
+def _may_try_again(step: Step, policy: Policy) -> bool:
+    last = step.last_attempt
+    refused = last is not None and last.no_change is NoChange.REJECTED
+    return tries_left(step, policy) and not refused and step.performer is Performer.ENGINE
+
+
+def _reason_for_unknown(step: Step, policy: Policy, now: datetime) -> HoldReason:
+    if step.integrity_alarm:
+        return HoldReason.INTEGRITY_ALARM
+    kind = policy.profile.protection.kind
+    once_protected = kind is not ProtectionKind.NONE and _once_protected(step, policy)
+    expired = once_protected and not protection_of(step, policy, now).protected
+    return HoldReason.PROTECTION_EXPIRED if expired else HoldReason.OUTCOME_UNKNOWN
+
+
+def _once_protected(step: Step, policy: Policy) -> bool:
+    first = step.first_possible_at
+    return first is not None and protection_of(step, policy, first).protected
+
+
+# Shared readings
+
+
+def tries_left(step: Step, policy: Policy) -> bool:
+    """One cap per step and revision, whoever asks; a person grants more by number."""
+    return step.tries_used < policy.profile.retries.tries_max + step.tries_extra
+
+
+def protection_of(step: Step, policy: Policy, now: datetime) -> Protected:
+    """Whether sending the same request again at `now` is documented to have no second effect."""
+    return protected_until(
+        policy.profile,
+        first_possible_at=step.first_possible_at,
+        now=now,
+        same_bytes=not step.integrity_alarm,
+        record_changed_since=step.record_changed,
+    )
+
+
+def next_look_at(step: Step, policy: Policy, now: datetime) -> datetime | None:
+    """When the next lookup is due; None when there is no lookup or its looks are used up."""
+    if step.look_at is not None:
+        return step.look_at
+    times = _planned_looks(step, policy, now)
+    if step.looks >= len(times):
+        return None
+    planned = times[step.looks]
+    if step.looked_at is None:
+        return planned
+    # after a pause of ours the looks keep their distance instead of being made all at once
+    gap = times[step.looks] - times[step.looks - 1] if step.looks else timedelta(0)
+    return max(planned, step.looked_at + min(gap, timedelta(seconds=_gap_seconds_max(policy))))
+
+
+def _gap_seconds_max(policy: Policy) -> float:
+    lookup = policy.profile.lookup
+    return min(lookup.delays_seconds, default=0) if lookup else 0
+
+
+def _planned_looks(step: Step, policy: Policy, now: datetime) -> tuple[datetime, ...]:
+    profile = policy.profile
+    if step.state is StepState.ACCEPTED:
+        final = profile.final_effect
+        if final is None or final.by is not FinalEffectBy.LOOKUP or step.accepted_at is None:
+            return ()
+        times, at = [], step.accepted_at
+        for delay_seconds in final.look_delays_seconds:
+            at += timedelta(seconds=delay_seconds)
+            times.append(at)
+        return tuple(times)
+    latest = step.latest_possible_at
+    if profile.lookup is None or latest is None:
+        return ()
+    return look_times(
+        profile.lookup,
+        unknown_since=step.unknown_at or now,
+        latest_possible_at=latest,
+        window_end=protection_of(step, policy, now).until,
+        total_seconds=profile.timing.total_seconds,
+    )
+
+
+def _unless(step: Step, state: StepState) -> StepState | None:
+    return None if step.state is state else state
