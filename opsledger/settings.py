@@ -146,7 +146,8 @@ AXES_COOLOFF_TIME = 0.25
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_LOCKOUT_CALLABLE = "opsledger.console.errors.locked_out"
 AXES_RESET_ON_SUCCESS = True
-AXES_IPWARE_PROXY_COUNT = TRUSTED_PROXY_COUNT
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # the page says when sign-in works again, and that stays true
+AXES_CLIENT_IP_CALLABLE = "opsledger.console.http.client_address"
 AXES_VERBOSE = False
 AXES_SENSITIVE_PARAMETERS = ["password"]
 

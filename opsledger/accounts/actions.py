@@ -129,40 +129,51 @@ def reactivate_person(person: Person) -> None:
 
 
 @transaction.atomic
-def add_team(*, slug: str, name: str, fallback_owner: Person) -> Team:
-    """A new team. Its fallback owner gets the role owner, so that somebody can settle what nobody else takes."""
+def add_team(*, slug: str, name: str, fallback_owner: Person, also: Collection[Role] = ()) -> Team:
+    """A new team. Its fallback owner gets the role owner, and the roles in `also`."""
     owner = _active(_locked_people([fallback_owner.pk])[0])
     try:
         with transaction.atomic():
             team = Team.objects.create(slug=_slug(slug), name=_name(name, "name"), fallback_owner=owner)
     except IntegrityError as why:
         raise Refused(f"There is already a team “{slug}”.", "slug") from why
-    _grant(owner, team, Role.OWNER)
+    for role in (Role.OWNER, *also):
+        _grant(owner, team, role)
     return team
 
 
 @transaction.atomic
-def rename_team(team: Team, name: str) -> None:
-    team.name = _name(name, "name")
-    team.save(update_fields=["name"])
-
-
-@transaction.atomic
-def set_fallback_owner(team: Team, successor: Person) -> None:
-    """The successor must be active and have the role owner in the team."""
-    person = _active(_locked_people([successor.pk])[0])
+def change_team(team: Team, *, name: str, fallback_owner: Person) -> None:
+    """Name and fallback owner, who must be active and have the role owner in the team."""
+    person = _active(_locked_people([fallback_owner.pk])[0])
     locked = _locked_team(team)
     if Role.OWNER not in roles_of(person, team):
         raise Refused(
             f"{person.display_name} does not have the role owner in {team.name}. Give it first.",
             "fallback_owner",
         )
-    locked.fallback_owner = person
-    locked.save(update_fields=["fallback_owner"])
-    team.fallback_owner = person
+    locked.name, locked.fallback_owner = _name(name, "name"), person
+    locked.save(update_fields=["name", "fallback_owner"])
+    team.name, team.fallback_owner = locked.name, person
 
 
 # Roles
+
+
+@transaction.atomic
+def add_member(
+    *, email: str, display_name: str, team: Team, roles: Collection[Role]
+) -> tuple[Person, str | None]:
+    """Somebody new, with a temporary password to show once; or somebody known, who keeps theirs."""
+    if not roles:
+        raise Refused("Choose at least one role.", "roles")
+    person, text = Person.objects.filter(email=_email(email)).first(), None
+    if person is None:
+        person = add_person(email=email, display_name=display_name)
+        text = set_temporary_password(person)
+    for role in roles:
+        grant_role(person, team, role)
+    return person, text
 
 
 @transaction.atomic
@@ -182,7 +193,8 @@ def set_roles(person: Person, team: Team, roles: Collection[Role]) -> None:
     locked, wanted = _locked_team(team), {Role(role) for role in roles}
     if locked.fallback_owner_id == person.pk and Role.OWNER not in wanted:
         raise Refused(
-            f"{person.display_name} is the fallback owner of {team.name}, so stays an owner: name a successor first."
+            f"{person.display_name} is the fallback owner of {team.name}, so stays an owner. "
+            "Name a successor first."
         )
     if Role.ADMIN not in wanted and _is_last_admin(person, team):
         raise Refused(

@@ -1,0 +1,89 @@
+"""What the shell shows on every page: who, where, what waits. Worked out when a whole page is rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.functional import SimpleLazyObject
+
+from opsledger.accounts.models import Person
+from opsledger.console.permissions import everything_allowed
+
+
+@dataclass(frozen=True, slots=True)
+class NavItem:
+    key: str  # of the counts
+    path: str
+    icon: str
+    label: str
+    counted: str = ""  # what the number counts, for those who hear it
+    gap: bool = False
+    count: int | None = None
+    current: bool = False
+
+
+_NAV = (
+    NavItem("inbox", "/", "n-inbox", "Inbox", "open"),
+    NavItem("approvals", "/approvals/", "n-approvals", "Approvals", "waiting"),
+    NavItem("replays", "/replays/", "n-replays", "Replays", "running or planned"),
+    NavItem("operations", "/operations/", "n-operations", "Operations", gap=True),
+    NavItem("destinations", "/destinations/", "n-destinations", "Destinations", "need a look"),
+    NavItem("drills", "/drills/", "n-drills", "Drills", "due"),
+    NavItem("insights", "/insights/", "n-insights", "Insights", gap=True),
+    NavItem("audit", "/audit/", "n-audit", "Audit"),
+    NavItem("settings", "/settings/", "n-settings", "Settings", gap=True),
+)
+
+
+def counts(team_ids: Sequence[UUID]) -> Mapping[str, int]:
+    """Numbers beside the navigation, by `NavItem.key`; `checks_scheduled` and `checks_late` at its foot."""
+    return {}
+
+
+def shell(request: HttpRequest) -> dict[str, Any]:
+    """The context of every template: the person, the team, what is allowed, and the navigation if drawn."""
+    person = getattr(request, "user", None)
+    context: dict[str, Any] = {
+        "environment": settings.ENVIRONMENT_NAME,
+        "now": timezone.now(),
+        "person": None,
+        "theme": "system",
+        "shortcuts_on": True,
+    }
+    if not isinstance(person, Person) or not hasattr(request, "teams"):
+        return context
+    team = request.team  # type: ignore[attr-defined]
+    roles = request.roles  # type: ignore[attr-defined]
+    return context | {
+        "person": person,
+        "theme": person.theme,
+        "shortcuts_on": person.shortcuts_on,
+        "team": team,
+        "teams": list(request.teams),
+        "roles": [role.value for role in sorted(roles)],
+        "may": everything_allowed(roles),
+        "shell": SimpleLazyObject(lambda: _shell(request.path, [team.pk] if team else [])),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    nav: list[NavItem]
+    checks_scheduled: int | None
+    checks_late: int | None
+
+
+def _shell(path: str, team_ids: Sequence[UUID]) -> Shell:
+    known = counts(team_ids) if team_ids else {}
+    nav = [replace(item, count=known.get(item.key), current=_is_current(item.path, path)) for item in _NAV]
+    return Shell(nav, known.get("checks_scheduled"), known.get("checks_late"))
+
+
+def _is_current(path: str, here: str) -> bool:
+    return here == "/" if path == "/" else here.startswith(path)

@@ -1,0 +1,323 @@
+"""Error pages and, for htmx, the same as a note in the page's alert region.
+
+Each says what happened, that nothing was lost, and what to do. None of them repeats a secret.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from axes.helpers import get_client_ip_address, get_client_username, get_cool_off
+from axes.models import AccessAttempt
+from django.conf import settings
+from django.core.exceptions import BadRequest, PermissionDenied
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.middleware.csrf import get_token
+from django.template.loader import render_to_string
+from django.utils import timezone
+
+from opsledger.console.http import FRAGMENT_HEADER, no_store, vary_by_htmx, wants_fragment
+
+logger = logging.getLogger(__name__)
+
+# Read by static/js/ops.js.
+TOKEN_HEADER = "X-Ops-Token"  # noqa: S105  a header's name
+SIGN_IN_HEADER = "X-Ops-Sign-In"
+_FOR_PROGRAMS = ("/api/", "/hooks/", "/metrics", "/readyz")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What an error page says. `state` chooses its shape and hue."""
+
+    status: int
+    title: str
+    what: str
+    kept: str = ""
+    todo: str = ""
+    state: str = "failed"
+    link: str = ""
+    link_text: str = ""
+    new_tab: bool = False
+    typed: list[tuple[str, str]] = field(default_factory=list)
+
+
+def answer(request: HttpRequest, problem: Problem) -> HttpResponse:
+    """The problem as a page, or for htmx as a note for the alert region; the row that was clicked stays."""
+    signed_in = bool(getattr(request, "teams", None)) and problem.status != 401
+    context = {
+        "problem": problem,
+        "request_id": getattr(request, "request_id", ""),
+        "problem_base": "base.html" if signed_in else "_gate.html",
+    }
+    return _sent(request, problem, lambda template: render_to_string(template, context, request))
+
+
+def _sent(request: HttpRequest, problem: Problem, render: Callable[[str], str]) -> HttpResponse:
+    if request.path_info.startswith(_FOR_PROGRAMS):
+        response: HttpResponse = JsonResponse(
+            {"type": "about:blank", "title": problem.title, "status": problem.status, "detail": problem.what},
+            status=problem.status,
+            content_type="application/problem+json",
+        )
+    elif hasattr(request, "htmx") and wants_fragment(request):
+        response = HttpResponse(render("errors/_note.html"), status=problem.status)
+        response[FRAGMENT_HEADER] = "1"
+        response["HX-Retarget"], response["HX-Reswap"] = "#alerts", "innerHTML"
+        response["HX-Push-Url"] = "false"
+    else:
+        response = HttpResponse(render("errors/page.html"), status=problem.status)
+    no_store(response)
+    return vary_by_htmx(response)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    said = str(exception) if isinstance(exception, BadRequest) else ""
+    return answer(
+        request,
+        Problem(
+            400,
+            "This request can’t be read",
+            said or "Something in it is not as this page would send it.",
+            "Nothing was done.",
+            "Go back, reload the page and try again.",
+        ),
+    )
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    said = str(exception) if isinstance(exception, PermissionDenied) else ""
+    return answer(
+        request,
+        Problem(
+            403,
+            "You may not do this here",
+            said or "Your roles in this team do not allow it.",
+            "Nothing was done, and what you typed is still in the form." if request.method == "POST" else "",
+            "What you may do is listed under My permissions.",
+            state="cancelled",
+            link="/settings/permissions/",
+            link_text="My permissions",
+        ),
+    )
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    said = exception.args[0] if isinstance(exception, Http404) and exception.args else ""
+    return answer(
+        request,
+        Problem(
+            404,
+            "There is nothing at this address",
+            said
+            if isinstance(said, str) and said
+            else "It may belong to another team, or the address has a slip in it.",
+            "",
+            "Search for the operation id, the destination’s reference or the event id.",
+            state="absent",
+            link="/",
+            link_text="Inbox",
+        ),
+    )
+
+
+def conflict_page(request: HttpRequest, what: str, *, link: str = "", link_text: str = "") -> HttpResponse:
+    """409 for a page that has no fresher form to show; views with a form use `http.conflict`."""
+    return answer(
+        request,
+        Problem(
+            409,
+            "This changed while you were reading; nothing was done",
+            what,
+            "What you typed is still in the form.",
+            "Reload to see what it looks like now.",
+            state="disputed",
+            link=link,
+            link_text=link_text,
+        ),
+    )
+
+
+def too_many(request: HttpRequest, what: str, wait_seconds: float) -> HttpResponse:
+    """429 that says when to come back."""
+    seconds = max(1, math.ceil(wait_seconds))
+    until = timezone.now() + timedelta(seconds=seconds)
+    problem = Problem(
+        429,
+        "Too many tries",
+        what,
+        "Nothing was done.",
+        f"Try again {_when(until, seconds)}.",
+        state="too-late",
+    )
+    response = answer(request, problem)
+    response["Retry-After"] = str(seconds)
+    return response
+
+
+def _when(until: datetime, seconds: int) -> str:
+    minutes = math.ceil(seconds / 60)
+    here = timezone.localtime(until)
+    return f"in {minutes} {'minute' if minutes == 1 else 'minutes'}, at {here:%H:%M %Z}"
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """500, or 503 when the database could not be reached. Touches neither the database nor the session."""
+    away = _database_is_away(sys.exc_info()[1])
+    problem = _AWAY if away else _BROKEN
+    if request.method == "POST":
+        problem = replace(problem, what=_MAYBE_DONE, kept=_TEXT_KEPT, todo=_PRESS_AGAIN)
+    context = {"problem": problem, "request_id": getattr(request, "request_id", ""), "environment": ""}
+    response = _sent(request, problem, lambda template: render_to_string(template, context))
+    if away:
+        response["Retry-After"] = "30"
+    return response
+
+
+_BROKEN = Problem(
+    500,
+    "Something went wrong here",
+    "The page could not be made.",
+    "Everything recorded so far is safe.",
+    "Reload in a minute. If it fails twice, tell the person who runs OpsLedger, with the request’s number.",
+    state="integrity-alarm",
+)
+_AWAY = replace(_BROKEN, status=503, title="OpsLedger can’t reach its database", state="failed")
+_MAYBE_DONE = "The answer could not be made, so it is not known here whether your change was recorded."
+_TEXT_KEPT = "What you typed is still in the form."
+_PRESS_AGAIN = "Look in another tab. Pressing again is safe: what was already done is not done twice."
+
+
+def _database_is_away(error: BaseException | None) -> bool:
+    """A refused or lost connection; a statement that ran too long or met a lock is not that."""
+    if not isinstance(error, OperationalError | InterfaceError):
+        return False
+    state = getattr(error.__cause__, "sqlstate", None)
+    return state is None or state.startswith(("08", "57P"))
+
+
+def no_team(request: HttpRequest) -> HttpResponse:
+    return answer(
+        request,
+        Problem(
+            403,
+            "You are in no team yet",
+            "Operations belong to teams, and nobody has given you a role in one.",
+            "",
+            "Ask an administrator of your team to add you.",
+            state="nobody-claimed",
+            link="/settings/profile/",
+            link_text="Your profile",
+        ),
+    )
+
+
+def session_ended(request: HttpRequest) -> HttpResponse:
+    """401: nothing was done. The page keeps what was typed, and the person signs in beside it."""
+    back = _page_behind(request)
+    sign_in = f"{settings.LOGIN_URL}?{urlencode({'next': back})}"
+    response = answer(
+        request,
+        Problem(
+            401,
+            "Your session ended; nothing was done",
+            "Sessions end after eight hours, or when you sign out in another tab.",
+            "What you typed is still here." if request.method == "POST" else "",
+            "Sign in in a new tab, come back to this one and press again.",
+            state="access-refused",
+            link=sign_in,
+            link_text="Sign in in a new tab",
+            new_tab=True,
+            typed=_typed(request),
+        ),
+    )
+    response[SIGN_IN_HEADER] = sign_in
+    return response
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """403 for a form older than the session. htmx gets a fresh token, and the text stays in the form."""
+    logger.info("form refused", extra={"reason": reason})
+    if not request.user.is_authenticated and not request.path.startswith(settings.LOGIN_URL):
+        return session_ended(request)
+    own = _from_own_page(request)
+    response = answer(
+        request,
+        Problem(
+            403,
+            "This form is from before you signed in; nothing was done",
+            _who_now(request),
+            "What you typed is still here." if own else "",
+            "Press again to do it now."
+            if wants_fragment(request)
+            else "Go back, reload the page and do it again.",
+            state="expired",
+            link=_page_behind(request) if own else "/",
+            link_text="Back to the page" if own else "Inbox",
+            typed=_typed(request) if own else [],
+        ),
+    )
+    if own and wants_fragment(request):
+        response[TOKEN_HEADER] = get_token(request)
+    return response
+
+
+def _who_now(request: HttpRequest) -> str:
+    if request.user.is_authenticated:
+        return f"Somebody signed in again in this browser. You are now {request.user.display_name}."
+    return "The sign-in page was open for too long, or cookies are switched off."
+
+
+def _from_own_page(request: HttpRequest) -> bool:
+    """Whether the browser itself says that one of our pages sent this; then it may be shown what it sent."""
+    if (site := request.headers.get("Sec-Fetch-Site")) is not None:
+        return site == "same-origin"
+    return request.headers.get("Origin") == f"{request.scheme}://{request.get_host()}"
+
+
+def _page_behind(request: HttpRequest) -> str:
+    """The path of the page that sent the request, on this host; the inbox where that is not known."""
+    if request.method in {"GET", "HEAD"} and not wants_fragment(request):
+        return request.get_full_path()
+    shown = urlsplit(request.headers.get("HX-Current-URL") or request.headers.get("Referer") or "")
+    if shown.netloc != request.get_host() or not shown.path.startswith("/"):
+        return "/"
+    return shown.path + (f"?{shown.query}" if shown.query else "")
+
+
+_SECRETS = ("password", "token", "secret")
+
+
+def _typed(request: HttpRequest) -> list[tuple[str, str]]:
+    """The sentences that a person typed, to be shown again on a whole page. Never secrets, never codes."""
+    if request.method != "POST" or wants_fragment(request) or not _from_own_page(request):
+        return []
+    texts = [(name, value) for name, values in request.POST.lists() for value in values]
+    return [
+        (name.replace("_", " ").capitalize(), value)
+        for name, value in texts
+        if " " in value.strip() and not any(word in name for word in _SECRETS)
+    ]
+
+
+def locked_out(
+    request: HttpRequest, original: HttpResponse | None = None, credentials: dict[str, Any] | None = None
+) -> HttpResponse:
+    """Too many wrong passwords for this name from this address: 429, until the cool-off is over."""
+    cool_off = get_cool_off(request) or timedelta(minutes=15)
+    attempts = AccessAttempt.objects.filter(
+        username=get_client_username(request, credentials), ip_address=get_client_ip_address(request)
+    )
+    last = attempts.order_by("-attempt_time").values_list("attempt_time", flat=True).first() or timezone.now()
+    left = (last + cool_off - timezone.now()).total_seconds()
+    return too_many(
+        request, "Too many wrong passwords were entered for this address, so sign-in waits.", max(1.0, left)
+    )

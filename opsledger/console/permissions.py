@@ -1,0 +1,52 @@
+"""What the signed-in person may do in the chosen team, and the one line that says why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest
+
+from opsledger.accounts.models import Team
+from opsledger.accounts.permissions import WORDS, roles_with
+from opsledger.accounts.roles import Permission, Role, allowed, people_who_may
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+
+def needs(permission: Permission) -> Callable[[View], View]:
+    """Refuses the view with 403, and says which role it takes, unless the person has the permission."""
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+            require(request, permission)
+            return view(request, *args, **kwargs)
+
+        return cast(View, checked)
+
+    return decorate
+
+
+def require(request: HttpRequest, permission: Permission) -> None:
+    roles: frozenset[Role] = request.roles  # type: ignore[attr-defined]
+    if not allowed(roles, permission):
+        raise PermissionDenied(why_not(roles, permission, request.team))  # type: ignore[attr-defined]
+
+
+def everything_allowed(roles: Collection[Role]) -> dict[str, bool]:
+    """Each permission by its value, for templates: `{% if may.settle %}` decides what is offered only."""
+    return {permission.value: allowed(roles, permission) for permission in Permission}
+
+
+def why_not(roles: Collection[Role], permission: Permission, team: Team) -> str:
+    """“To settle a hold you need the role owner in Returns; you are an operator there. Ask …”"""
+    wanted = " or ".join(role.value for role in roles_with(permission))
+    if not wanted:
+        return f"Only automations {WORDS[permission]}, with a token of their own."
+    yours = " and ".join(sorted(role.value for role in roles)) or "no role"
+    people = [person.display_name for person in people_who_may(permission, team)[:3]]
+    ask = f" {', '.join(people)} can." if people else ""
+    return f"To {WORDS[permission]} you need the role {wanted} in {team.name}; you have {yours}.{ask}"

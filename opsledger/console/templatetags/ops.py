@@ -1,0 +1,198 @@
+"""Tags that every page may use without loading them: states, icons, people, times, spans, ids."""
+
+from __future__ import annotations
+
+import unicodedata
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django import template
+from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+
+from opsledger.accounts.models import Person, initials_of
+from opsledger.console.vocabulary import shown
+
+register = template.Library()
+NO_BREAK = "\u00a0"
+
+
+@register.simple_tag
+def icon(name: str, extra_class: str = "") -> SafeString:
+    """A shape of static/icons.svg. It says nothing to a screen reader: the word stands beside it."""
+    return format_html(
+        '<svg class="i{}" aria-hidden="true"><use href="{}#{}"/></svg>',
+        f" {extra_class}" if extra_class else "",
+        static("icons.svg"),
+        name,
+    )
+
+
+@register.simple_tag
+def badge(state: object, kind: str = "", text: str = "") -> SafeString:
+    """Word, shape and colour of a state, tinted. `kind` is a key of KINDS; `text` replaces the word."""
+    row = shown(state, kind)
+    return format_html(
+        '<span class="badge" data-state="{}">{}{}</span>', row.shape, icon(row.shape), text or row.word
+    )
+
+
+@register.simple_tag
+def state_word(state: object, kind: str = "", text: str = "") -> SafeString:
+    """The same in running text. For protection, `text` says what is known: “Idempotency key, 3 h left”."""
+    row = shown(state, kind)
+    return format_html(
+        '<span class="st" data-state="{}">{}<span>{}</span></span>',
+        row.shape,
+        icon(row.shape),
+        text or row.word,
+    )
+
+
+@register.simple_tag
+def state_shape(state: object, kind: str = "") -> str:
+    """The value of `data-state` for a step, a node or a note that carries the hue itself."""
+    return shown(state, kind).shape
+
+
+@register.simple_tag
+def who(person: Person | str | None, note: str = "") -> SafeString:
+    """A person with initials; a name alone works too. None is “Unowned”: nobody has taken it yet."""
+    if not person:
+        return mark_safe(
+            '<span class="who none"><span class="ava" aria-hidden="true"></span><span>Unowned</span></span>'
+        )
+    name = person if isinstance(person, str) else person.display_name
+    return format_html(
+        '<span class="who"><span class="ava" aria-hidden="true">{}</span><span>{}{}</span></span>',
+        initials_of(name),
+        name,
+        f" ({note})" if note else "",
+    )
+
+
+def words_of_span(seconds: float) -> str:
+    """Two units at most, kept together: “1 d 6 h”, “2 h 05 m”, “41 s”. A negative span reads as 0 s."""
+    whole = max(0, int(seconds))
+    days, rest = divmod(whole, 86_400)
+    hours, rest = divmod(rest, 3_600)
+    minutes, secs = divmod(rest, 60)
+    if days:
+        parts = [f"{days} d", f"{hours} h" if hours else ""]
+    elif hours:
+        parts = [f"{hours} h", f"{minutes:02d} m" if minutes else ""]
+    elif minutes:
+        parts = [f"{minutes} m", f"{secs:02d} s" if secs and minutes < 10 else ""]
+    else:
+        parts = [f"{secs} s"]
+    return NO_BREAK.join(part.replace(" ", NO_BREAK) for part in parts if part)
+
+
+@register.simple_tag
+def span_words(span: float | timedelta | None) -> str:
+    """A span in seconds (or a timedelta) in words; “not known” for None."""
+    if span is None:
+        return "not known"
+    return words_of_span(span.total_seconds() if isinstance(span, timedelta) else span)
+
+
+@register.simple_tag
+def ago(moment: datetime | None, now: datetime | None = None) -> SafeString | str:
+    """How long before `now`: “17 m ago”. A moment to come reads “in 17 m”. The exact time is in the title."""
+    if moment is None:
+        return "never"
+    seconds = ((now or timezone.now()) - moment).total_seconds()
+    text = f"{words_of_span(seconds)} ago" if seconds >= 0 else f"in {words_of_span(-seconds)}"
+    return _time(moment, text.replace(" ", NO_BREAK), full_text(moment))
+
+
+@register.simple_tag
+def local_time(moment: datetime | None, form: str = "short", now: datetime | None = None) -> SafeString | str:
+    """The moment in the viewer's zone; `datetime` holds UTC.
+
+    `short`: the time, with the day when it is not today. `time`: hours and minutes. `seconds`: with seconds.
+    `full`: day, time to the second and zone. `precise`: with milliseconds.
+    """
+    if moment is None:
+        return "not known"
+    return _time(moment, _written(moment, form, now or timezone.now()), full_text(moment))
+
+
+def _written(moment: datetime, form: str, now: datetime) -> str:
+    here = timezone.localtime(moment)
+    if form == "full":
+        return full_text(moment)
+    if form == "precise":
+        return f"{here:%H:%M:%S}.{here.microsecond // 1000:03d}"
+    if form == "seconds":
+        return f"{here:%H:%M:%S}"
+    clock = f"{here:%H:%M}"
+    today = timezone.localtime(now)
+    if form == "time" or here.date() == today.date():
+        return clock
+    day = f"{here.day}{NO_BREAK}{here:%b}" + (f"{NO_BREAK}{here.year}" if here.year != today.year else "")
+    return f"{day}, {clock}"
+
+
+def full_text(moment: datetime) -> str:
+    """Day, time to the second and the zone's own name: “Tue 14 Apr 2026, 18:12:48 CEST”."""
+    here = timezone.localtime(moment)
+    return f"{here:%a} {here.day} {here:%b %Y, %H:%M:%S %Z}"
+
+
+def _time(moment: datetime, text: str, title: str) -> SafeString:
+    utc = moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return format_html('<time datetime="{}" title="{}">{}</time>', utc, title, text)
+
+
+@register.simple_tag
+def id_text(text: object, copy: bool = False) -> SafeString:
+    """An identifier, byte-exact: monospaced and unbroken, with look-alike characters made visible.
+
+    Spaces at the ends, control characters, and characters outside ASCII are marked, because two ids that look
+    the same may be different ones. With `copy`, a button copies the exact text.
+    """
+    raw = str(text)
+    marked = mark_safe("").join(_visible(char, at, len(raw)) for at, char in enumerate(raw))
+    warning = _looks_alike(raw)
+    shown_id = format_html('<span class="id"{}>{}</span>', _title(warning), marked)
+    if not copy:
+        return shown_id
+    return format_html(
+        '{} <button class="btn g s" type="button" data-copy="{}" data-needs-script>{}Copy'
+        '<span class="vh"> {}</span></button>',
+        shown_id,
+        raw,
+        icon("copy"),
+        raw,
+    )
+
+
+def _title(warning: str) -> SafeString:
+    return format_html(' title="{}"', warning) if warning else mark_safe("")
+
+
+def _visible(char: str, at: int, length: int) -> SafeString:
+    """The character itself, or its code point in a mark when it can't be told apart by eye."""
+    at_an_end = char == " " and at in (0, length - 1)
+    if char.isascii() and char.isprintable() and not at_an_end:
+        return format_html("{}", char)
+    if char.isalpha() and char.isprintable() and not char.isascii():
+        return format_html("<mark>{}</mark>", char)
+    if char.isprintable() and not char.isascii() and not unicodedata.combining(char) and char != "\u00a0":
+        return format_html("<mark>{}</mark>", char)
+    return format_html("<mark>U+{}</mark>", f"{ord(char):04X}")
+
+
+def _looks_alike(raw: str) -> str:
+    if raw.isascii() and raw.isprintable() and raw == raw.strip():
+        return ""
+    return "This id holds characters that look like others. Compare it by copying, not by eye."
+
+
+@register.filter
+def get(mapping: Any, key: object) -> Any:
+    """`mapping.get(key)` for a key that is a variable."""
+    return mapping.get(key) if hasattr(mapping, "get") else None

@@ -1,0 +1,320 @@
+"""Word, shape and paragraph of every state and reason that people see: one table, so that they never drift.
+
+`shape` names the symbol in static/icons.svg and the hue in static/css/tokens.css. The paragraphs say what is
+true now and what ends it; `/states/` shows them all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from opsledger.rules.profile import ProtectionKind
+from opsledger.rules.states import HoldReason, NoChange, OperationState, Outcome, StepState
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    kind: str
+    value: str
+    word: str
+    shape: str
+    paragraph: str
+
+
+KINDS = {
+    "step": "Step",
+    "operation": "Operation",
+    "hold": "Hold, and why",
+    "outcome": "Outcome of an attempt",
+    "no_change": "No change, and how it is known",
+    "protection": "Protection now",
+    "protection_kind": "Protection, as documented",
+    "circuit": "Circuit of a destination",
+    "version": "Content version",
+    "token": "API token",
+    "person": "Person",
+}
+
+_KIND_OF_ENUM: dict[type[Enum], str] = {
+    StepState: "step",
+    OperationState: "operation",
+    HoldReason: "hold",
+    Outcome: "outcome",
+    NoChange: "no_change",
+    ProtectionKind: "protection_kind",
+}
+
+_ROWS: dict[str, tuple[tuple[str, str, str, str], ...]] = {
+    "step": (
+        ("waiting", "Waiting", "waiting", "An earlier step or an approval is missing. Nothing was sent."),
+        (
+            "ready",
+            "Ready",
+            "ready",
+            "It is sent when its turn comes, unless a hold or its destination stops it.",
+        ),
+        (
+            "in_flight",
+            "In flight",
+            "in-flight",
+            "An attempt is open. Its reply, or the end of its lease, ends this.",
+        ),
+        (
+            "accepted",
+            "Accepted",
+            "accepted",
+            "The destination took the work over; its final effect is not proven. It is never sent again.",
+        ),
+        ("confirmed", "Confirmed", "confirmed", "The effect is proven by evidence or by a person’s answer."),
+        (
+            "unknown",
+            "Unknown",
+            "unknown",
+            "An attempt may have had an effect, or not. Evidence or a person ends this; silence never does.",
+        ),
+        (
+            "failed",
+            "Failed (no change)",
+            "failed",
+            "Proven: nothing changed at the destination. No more tries.",
+        ),
+        (
+            "skipped",
+            "Skipped",
+            "skipped",
+            "Left out by a person’s decision or by the workflow’s own condition.",
+        ),
+        ("cancelled", "Cancelled", "cancelled", "Never to be sent, and nothing was."),
+    ),
+    "operation": (
+        ("running", "Running", "running", "Steps are going on, and nothing is in doubt."),
+        (
+            "reconciling",
+            "Reconciling",
+            "reconciling",
+            "A step’s outcome is unknown, and the machine is looking for evidence.",
+        ),
+        (
+            "awaiting_approval",
+            "Awaiting approval",
+            "approval",
+            "Its content needs an approval by somebody who is neither its author nor its requester.",
+        ),
+        ("held", "Held", "held", "A question is open for a person. Nothing is sent until it is answered."),
+        ("completed", "Completed", "completed", "All its steps are done."),
+        ("failed", "Failed", "failed", "It will not be finished. What did take effect is listed beside it."),
+        (
+            "cancelled",
+            "Cancelled",
+            "cancelled",
+            "Somebody cancelled it. What did take effect is listed beside it.",
+        ),
+        (
+            "closed_unknown",
+            "Closed as never known",
+            "closed-unknown",
+            "An owner ended it without knowing. It is counted apart for good; late truth reopens it.",
+        ),
+    ),
+    "hold": (
+        (
+            "outcome_unknown",
+            "Outcome unknown",
+            "unknown",
+            "The request may have arrived; no evidence says whether it took effect. An owner answers.",
+        ),
+        (
+            "protection_expired",
+            "Protection expired",
+            "expired",
+            "The destination no longer promises to recognise the request: sent again, it may happen twice.",
+        ),
+        (
+            "integrity_alarm",
+            "Integrity alarm",
+            "integrity-alarm",
+            "The destination has processed something under this key that is not what was approved.",
+        ),
+        (
+            "record_differs",
+            "Record differs",
+            "differs",
+            "A record with this action’s own identity exists, and a decisive field is not as approved.",
+        ),
+        (
+            "duplicate_found",
+            "Duplicate found",
+            "duplicate",
+            "More than one record carries this action’s identity.",
+        ),
+        ("disputed", "Disputed", "disputed", "Later evidence, or an owner, contradicts what was answered."),
+        (
+            "rejected_by_destination",
+            "Rejected by destination",
+            "rejected",
+            "The destination refused the request as it is. Nothing changed there.",
+        ),
+        (
+            "attempts_exhausted",
+            "Attempts exhausted",
+            "exhausted",
+            "Every try ended without change, and no more are allowed. A person may grant more.",
+        ),
+        (
+            "nobody_claimed",
+            "Nobody claimed",
+            "nobody-claimed",
+            "The automation that does this step did not take it in time. Nothing was sent.",
+        ),
+        ("too_late", "Too late", "too-late", "Its latest moment passed before anything was sent."),
+        (
+            "delivery_not_proven",
+            "Delivery not proven",
+            "delivery-not-proven",
+            "It was accepted, and no evidence of its final effect came in time. It is never sent again.",
+        ),
+        (
+            "delivery_failed",
+            "Delivery failed",
+            "delivery-failed",
+            "It was accepted, and then reported as not delivered. A corrected one is a new operation.",
+        ),
+        (
+            "data_missing",
+            "Data missing",
+            "data-missing",
+            "The request can’t be made: a field has no value. A person supplies it.",
+        ),
+        (
+            "approval_needed",
+            "Approval needed",
+            "approval",
+            "One hold for every operation that waits for this content version. Nothing was sent.",
+        ),
+        (
+            "access_refused",
+            "Access refused",
+            "access-refused",
+            "The destination does not accept our credentials. Everything for it waits; nothing is lost.",
+        ),
+        (
+            "paused",
+            "Paused",
+            "paused",
+            "A person stopped sending to this destination. Everything for it waits.",
+        ),
+        (
+            "circuit_open",
+            "Circuit open",
+            "open",
+            "Too many sends failed in a row. Everything for this destination waits; nothing is lost.",
+        ),
+        (
+            "event_conflict",
+            "Event conflict",
+            "event-conflict",
+            "The same event came again with another body. No operation is made from a guess.",
+        ),
+    ),
+    "outcome": (
+        ("confirmed", "Confirmed", "confirmed", "The effect of this attempt is proven."),
+        (
+            "accepted",
+            "Accepted",
+            "accepted",
+            "Taken over by the destination; the final effect is not proven.",
+        ),
+        ("no_change", "No change", "cancelled", "Proven: this attempt had no effect."),
+        ("unknown", "Unknown", "unknown", "Nobody knows yet whether this attempt had an effect."),
+    ),
+    "no_change": (
+        ("not_sent", "Not sent", "not-sent", "No byte of the request left."),
+        ("deferred", "Deferred", "deferred", "The destination put it off, and says that nothing changed."),
+        ("rejected", "Rejected", "rejected", "The destination refused it, and says that nothing changed."),
+        ("absent", "Absent", "absent", "It was looked for as the destination documents, and is not there."),
+    ),
+    "protection": (
+        (
+            "protected",
+            "Protected",
+            "protected",
+            "Sending the same request again is documented to have no second effect.",
+        ),
+        (
+            "unprotected",
+            "None: a resend may duplicate",
+            "unprotected",
+            "Nothing documented stops a second effect.",
+        ),
+        ("expired", "Protection expired", "expired", "It was protected once; the documented window is over."),
+    ),
+    "protection_kind": (
+        ("none", "None: a resend may duplicate", "unprotected", "The destination documents no protection."),
+        (
+            "idempotency_key",
+            "Idempotency key",
+            "protected",
+            "The same key with the same bytes is recognised within a window.",
+        ),
+        (
+            "client_id",
+            "Own id",
+            "protected",
+            "The record carries an id of ours that the destination keeps unique.",
+        ),
+        (
+            "upsert",
+            "Upsert",
+            "protected",
+            "The same write again leaves the same record, while nobody changed it since.",
+        ),
+        (
+            "conditional",
+            "Conditional",
+            "protected",
+            "A repeat is refused by its own precondition, which says nothing about the first.",
+        ),
+    ),
+    "circuit": (
+        ("closed", "Sending", "closed", "Requests go out."),
+        ("half_open", "Circuit half open", "half-open", "One trial at a time goes out. The others wait."),
+        ("open", "Circuit open", "open", "Nothing goes out until the next trial. Everything waits."),
+    ),
+    "version": (
+        ("unapproved", "Not approved", "approval", "Proposed. Nothing is sent with it."),
+        ("approved", "Approved", "confirmed", "Its exact bytes may be sent."),
+        ("rejected", "Rejected", "rejected", "It is never sent."),
+    ),
+    "token": (
+        ("active", "Active", "confirmed", "It opens the API within its scopes."),
+        ("expired", "Expired", "expired", "Its date has passed."),
+        ("revoked", "Revoked", "cancelled", "Somebody ended it."),
+    ),
+    "person": (
+        ("active", "Active", "confirmed", "May sign in."),
+        ("deactivated", "Deactivated", "cancelled", "Can’t sign in. The name stays on what was decided."),
+    ),
+}
+
+TABLE: dict[tuple[str, str], Shown] = {
+    (kind, row[0]): Shown(kind, *row) for kind, rows in _ROWS.items() for row in rows
+}
+
+
+def rows_of(kind: str) -> list[Shown]:
+    return [shown for (of_kind, _), shown in TABLE.items() if of_kind == kind]
+
+
+def shown(state: object, kind: str = "") -> Shown:
+    """The row of a state. A member of an enumeration names its own kind; text is looked for in KINDS' order.
+
+    A value that no row knows is shown as it is, with the shape of doubt: never hidden, never an error.
+    """
+    value = str(state.value if isinstance(state, Enum) else state)
+    kind = kind or _KIND_OF_ENUM.get(type(state), "") if isinstance(state, Enum) else kind
+    for candidate in [kind] if kind else KINDS:
+        found = TABLE.get((candidate, value))
+        if found is not None:
+            return found
+    return Shown(kind, value, value.replace("_", " ").capitalize() or "No state", "unknown", "")
