@@ -195,11 +195,11 @@ def _request(
     if body is not None and not any(name.lower() == "content-type" for name, _ in headers):
         headers = [*headers, ("Content-Type", "application/json")]
     bare = b"" if body is None else json_text(body).encode("ascii")
-    content_digest = _digest(method, url, headers, bare)
+    content_digest = request_digest(method, url, headers, bare)
     where, _, place = placed.partition(":")
     keyed_headers = [*headers, (place, key)] if where == "header" else headers
     keyed = json_text(_with_key(body, place.split("."), key)).encode("ascii") if where == "body" else bare
-    digest = _digest(method, url, keyed_headers, keyed)
+    digest = request_digest(method, url, keyed_headers, keyed)
     return RenderedRequest(method, url, tuple(keyed_headers), keyed, digest, content_digest)
 
 
@@ -209,7 +209,7 @@ def _with_key(body: Any, path: list[str], key: str) -> Any:
     return {**body, path[0]: _with_key(body.get(path[0], {}), path[1:], key)}
 
 
-def _digest(method: str, url: str, headers: list[tuple[str, str]], body: bytes) -> str:
+def request_digest(method: str, url: str, headers: list[tuple[str, str]], body: bytes) -> str:
     """Every part with its length before it, so that no part can lend bytes to its neighbour."""
     hashed = hashlib.sha256(_DIGEST_FORMAT)
     parts = [

@@ -80,6 +80,7 @@ STEP_MOVES: frozenset[tuple[StepState, StepState]] = frozenset(
         (S.WAITING, S.READY),
         (S.WAITING, S.CANCELLED),
         (S.WAITING, S.SKIPPED),
+        (S.WAITING, S.UNKNOWN),  # after a restored backup: it may have been sent since
         (S.READY, S.WAITING),  # an earlier step's answer was taken back before this one was sent
         (S.READY, S.UNKNOWN),  # late truth contradicts the answer that had made it ready again
         (S.READY, S.IN_FLIGHT),

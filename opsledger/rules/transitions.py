@@ -234,6 +234,20 @@ def look_requested(operation: Operation, number: int, at: datetime, moment: Mome
     return settled(after, moment)
 
 
+def restored(operation: Operation, until: datetime, moment: Moment) -> Operation:
+    """After a restored backup: each step that could have been sent before `until` has an attempt that nobody remembers."""
+    after = operation.copy()
+    for step in after.steps:
+        if step.state not in NEVER_SENT_STATES or after.cancelled:
+            continue
+        close_hold(after, step)
+        forgotten = Attempt(moment.new_id(), len(step.attempts) + 1, step.revision, after.created_at, until)
+        forgotten.outcome, forgotten.known_by = Outcome.UNKNOWN, KnownBy.LEASE
+        step.attempts.append(forgotten)
+        become_unknown(step, moment.now)
+    return settled(after, moment)
+
+
 def time_passed(operation: Operation, moment: Moment) -> Operation:
     """A deadline may have come; table 4 decides again."""
     return settled(operation.copy(), moment)

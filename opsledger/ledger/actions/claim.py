@@ -28,6 +28,7 @@ class ClaimedSend:
     step_number: int
     revision: int
     operation_id: UUID
+    destination_id: UUID
     destination_version_id: UUID
     action: str
     destination_slug: str
@@ -49,6 +50,7 @@ class ClaimedLook:
     step_number: int
     state: str
     reference: str | None
+    destination_id: UUID
     destination_version_id: UUID
     action: str
     destination_slug: str

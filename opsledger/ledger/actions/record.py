@@ -39,6 +39,7 @@ class Sent:
         default_factory=dict
     )  # what the transport saw: left_house, phase, status, …
     retry_after_seconds: float | None = None
+    access_refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

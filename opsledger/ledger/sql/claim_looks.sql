@@ -9,10 +9,10 @@ WITH due AS MATERIALIZED (
 ), claimed AS (
     UPDATE ledger_step s SET look_lease_until = now() + s.lease_seconds * interval '1 second'
       FROM due WHERE s.id = due.id
-    RETURNING s.id, s.operation_id, s.number, s.state, s.revision, s.reference, s.destination_version_id, s.action,
+    RETURNING s.id, s.operation_id, s.number, s.state, s.revision, s.reference, s.destination_id, s.destination_version_id, s.action,
               s.destination_slug
 )
-SELECT c.id AS step_id, c.operation_id, c.number AS step_number, c.state, c.reference, c.destination_version_id, c.action,
+SELECT c.id AS step_id, c.operation_id, c.number AS step_number, c.state, c.reference, c.destination_id, c.destination_version_id, c.action,
        c.destination_slug, r.method, r.url, r.headers, r.body, r.idempotency_key, o.team_id
   FROM claimed c
   JOIN ledger_operation o ON o.id = c.operation_id

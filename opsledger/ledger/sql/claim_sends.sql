@@ -34,7 +34,7 @@ WITH due AS MATERIALIZED (
        AND s.act = 'send' AND s.act_at <= now() AND s.state IN ('ready', 'unknown')
        AND (s.send_until IS NULL OR s.send_until > now())
        AND s.tries_used < s.tries_max + s.tries_extra
-    RETURNING s.id, s.operation_id, s.number, s.revision, s.act_at, s.destination_version_id, s.action,
+    RETURNING s.id, s.operation_id, s.number, s.revision, s.act_at, s.destination_id, s.destination_version_id, s.action,
               s.destination_slug, s.request_digest, s.attempt_count
 ), counted AS (
     UPDATE ledger_operation o
@@ -49,7 +49,7 @@ WITH due AS MATERIALIZED (
     RETURNING id, step_id, number, opened_at, lease_ends_at
 )
 SELECT opened.id AS attempt_id, opened.number AS attempt_number, opened.opened_at, opened.lease_ends_at,
-       c.id AS step_id, c.number AS step_number, c.revision, c.operation_id, c.destination_version_id, c.action,
+       c.id AS step_id, c.number AS step_number, c.revision, c.operation_id, c.destination_id, c.destination_version_id, c.action,
        c.destination_slug, c.request_digest, r.method, r.url, r.headers, r.body, r.idempotency_key, r.digest
   FROM opened
   JOIN claimed c ON c.id = opened.step_id

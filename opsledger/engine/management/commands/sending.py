@@ -1,0 +1,30 @@
+"""`manage.py sending off --reason …` / `on`: the one switch for everything that leaves this house."""
+
+from __future__ import annotations
+
+import getpass
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from opsledger.ledger.actions.sending import switch_sending
+from opsledger.ledger.models import SendingSwitch
+
+
+class Command(BaseCommand):
+    help = "Turns all sending off or on, or shows which it is."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("to", nargs="?", choices=["on", "off"])
+        parser.add_argument("--reason", default="")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["to"] is not None:
+            if not options["reason"].strip():
+                raise CommandError("Say why: --reason \"…\". It is kept with the switch.")
+            switch_sending(options["to"] == "on", reason=options["reason"], by=f"command:{getpass.getuser()}")
+        switch = SendingSwitch.objects.get(pk=1)
+        word = "on" if switch.sending else "off"
+        said = f", since {switch.changed_at:%Y-%m-%d %H:%M} UTC by {switch.changed_by}: {switch.reason}"
+        self.stdout.write(f"Sending is {word}{said if switch.changed_by else ''}.")

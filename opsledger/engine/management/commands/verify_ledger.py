@@ -1,0 +1,124 @@
+"""`manage.py verify_ledger`: proves the hash chains, and that every state equals the fold of its journal."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
+from django.utils.dateparse import parse_datetime
+
+from opsledger.journal.models import VerifyCheckpoint
+from opsledger.journal.verify import FIRST, LAST, Fault, chain_fault, chains, entries_of, orphans
+from opsledger.ledger.clock import database_now
+from opsledger.ledger.verify import operations_without_journal, state_faults
+
+SHOWN_MAX = 10
+
+
+class Command(BaseCommand):
+    help = "Proves the journal's hash chains, and that every state equals the fold of its journal."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--jobs", type=int, default=1, help="processes that share the work (1 to 32)")
+        parser.add_argument("--since", help="only subjects with an entry since this time (ISO, with zone)")
+        parser.add_argument("--resume", action="store_true", help="go on where an interrupted run stopped")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        jobs, since = options["jobs"], _since(options["since"])
+        if not 1 <= jobs <= 32:
+            raise CommandError("--jobs must be from 1 to 32.")
+        if jobs == 1:
+            verified = verify_range(FIRST, LAST, since, options["resume"])
+        else:
+            verified = _share(jobs, since)
+        faults = [*verified[2], *orphans(), *operations_without_journal()]
+        self.stdout.write(f"{verified[0]} chains, {verified[1]} entries read.")
+        if faults:
+            for fault in faults[:SHOWN_MAX]:
+                self.stderr.write(f"does not hold: {fault}")
+            raise CommandError(f"{len(faults)} subjects do not hold; the first is named above.", returncode=1)
+        self.stdout.write("All chains hold, and every state equals the fold of its journal.")
+
+
+def _since(text: str | None) -> Any:
+    if text is None:
+        return None
+    moment = parse_datetime(text)
+    if moment is None or moment.tzinfo is None:
+        raise CommandError("--since must be an ISO time with its zone, such as 2026-11-29T12:00:00Z.")
+    return moment
+
+
+def verify_range(after: UUID, until: UUID, since: Any, resume: bool) -> tuple[int, int, list[Fault]]:
+    """Chains and entries read, and what does not hold. Progress is kept, so that a run can resume."""
+    name = f"verify {after} {until}"
+    checkpoint = VerifyCheckpoint.objects.filter(name=name, finished_at__isnull=True).first() if resume else None
+    if checkpoint is None:
+        started = {"after_subject": None, "chains_count": 0, "entries_count": 0, "finished_at": None}
+        checkpoint, _ = VerifyCheckpoint.objects.update_or_create(
+            name=name, defaults={**started, "started_at": database_now()}
+        )
+    faults: list[Fault] = []
+    chains_count, entries_count = checkpoint.chains_count, checkpoint.entries_count
+    for batch in chains(checkpoint.after_subject or after, until, changed_since=since):
+        found = _verify_batch(batch)
+        faults += found[1]
+        chains_count, entries_count = chains_count + len(batch), entries_count + found[0]
+        VerifyCheckpoint.objects.filter(name=name).update(
+            after_subject=batch[-1].subject_id, chains_count=chains_count, entries_count=entries_count
+        )
+        if len(faults) >= 100:
+            break
+    VerifyCheckpoint.objects.filter(name=name).update(finished_at=database_now())
+    return chains_count, entries_count, faults
+
+
+def _verify_batch(batch: list[Any]) -> tuple[int, list[Fault]]:
+    """One batch. A subject that changed between two statements is read once more before it counts as a fault."""
+    faults: list[Fault] = []
+    entries = entries_of([chain.subject_id for chain in batch])
+    doubtful = []
+    for chain in batch:
+        fault = chain_fault(chain, entries.get(chain.subject_id, [])[: chain.length])
+        if fault:
+            doubtful.append((chain, fault))
+    faults += [fault for _, fault in doubtful]
+    broken = {chain.subject_id for chain, _ in doubtful}
+    lines = {
+        chain.subject_id: entries[chain.subject_id]
+        for chain in batch
+        if chain.subject_kind == "operation" and chain.subject_id not in broken
+    }
+    moving = [fault for fault in state_faults(lines)]
+    if moving:
+        again = entries_of([fault.subject_id for fault in moving])
+        faults += state_faults(again)
+    return sum(map(len, entries.values())), faults
+
+
+def _share(jobs: int, since: Any) -> tuple[int, int, list[Fault]]:
+    """Splits the subjects by their ids' range between processes."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT subject_id FROM (SELECT subject_id, ntile(%s) OVER (ORDER BY subject_id) AS part FROM"
+            " (SELECT subject_id FROM journal_chain TABLESAMPLE SYSTEM (20)) s) t"
+            " GROUP BY part, subject_id ORDER BY subject_id",
+            [jobs],
+        )
+        ids = [row[0] for row in cursor.fetchall()]
+    connection.close()
+    edges = [FIRST, *(ids[len(ids) * part // jobs] for part in range(1, jobs) if ids), LAST]
+    with ProcessPoolExecutor(jobs, initializer=_fresh) as pool:
+        parts = list(pool.map(verify_range, edges[:-1], edges[1:], [since] * jobs, [False] * jobs))
+    return sum(p[0] for p in parts), sum(p[1] for p in parts), [fault for p in parts for fault in p[2]]
+
+
+def _fresh() -> None:
+    """A process of its own needs its own connection, and Django set up where it was not forked from here."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "opsledger.settings")
+    connection.close()

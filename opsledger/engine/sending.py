@@ -1,0 +1,109 @@
+"""One claimed step, sent once. Runs in a send thread and touches no database."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from opsledger.destinations.credentials import CredentialMissing
+from opsledger.destinations.http import Wire, limits_of, wire_request
+from opsledger.ledger import definitions
+from opsledger.ledger.actions.change import NewEvidence
+from opsledger.ledger.actions.claim import ClaimedSend
+from opsledger.ledger.actions.record import Sent
+from opsledger.lib.ids import new_id
+from opsledger.rules.facts import Phase, SendFact
+from opsledger.rules.learning import Finding
+from opsledger.rules.outcomes import Verdict, classify
+from opsledger.rules.record import KnownBy
+from opsledger.rules.rendering import request_digest
+from opsledger.rules.states import NoChange, Outcome
+
+CONTENT_BYTES_MAX = 16_384
+_HEADERS_KEPT = frozenset({"content-type", "content-length", "location", "retry-after", "date", "x-request-id"})
+
+
+def send_claimed(claimed: ClaimedSend, wire: Wire) -> Sent:
+    """Sends the frozen bytes once and reads meaning into what was observed.
+
+    1. The bytes at hand must have the approved digest (law 7); otherwise nothing is sent and a person is asked.
+    2. The credential is added; without it nothing is sent.
+    3. One send, one fact, one verdict.
+    """
+    destination = definitions.destination(claimed.destination_version_id)
+    profile = destination.actions[claimed.action].profile
+    headers = [(name, value) for name, value in json.loads(claimed.headers)]
+    if not _bytes_are_approved(claimed, headers):
+        return _not_sent(claimed, "bytes_differ", "The bytes at hand are not the approved ones; nothing was sent.", True)
+    try:
+        request = wire_request(destination, claimed.method, claimed.url, headers, bytes(claimed.body))
+    except CredentialMissing as why:
+        return _not_sent(claimed, "credential_missing", f"Nothing was sent: {why}", False)
+    fact = wire.send(request, limits_of(profile))
+    return sent_of(claimed, fact, classify(fact, profile))
+
+
+def _bytes_are_approved(claimed: ClaimedSend, headers: list[tuple[str, str]]) -> bool:
+    digest = request_digest(claimed.method, claimed.url, headers, bytes(claimed.body))
+    return digest == claimed.digest == claimed.request_digest
+
+
+def sent_of(claimed: ClaimedSend, fact: SendFact, verdict: Verdict) -> Sent:
+    """The record's view of a verdict."""
+    finding = Finding(
+        outcome=verdict.outcome,
+        known_by=KnownBy.TRANSPORT if not fact.left else KnownBy.REPLY,
+        no_change=verdict.no_change,
+        reference=verdict.reference or verdict.exists_reference,
+        integrity_alarm=verdict.integrity_alarm,
+        facts={"why": verdict.why, "status": fact.status},
+    )
+    seen: dict[str, Any] = {
+        "left_house": fact.left,
+        "phase": fact.phase.value,
+        "error": fact.error,
+        "status": fact.status,
+        "elapsed_seconds": round(fact.elapsed_seconds, 3),
+    }
+    return Sent(
+        operation_id=claimed.operation_id,
+        step_number=claimed.step_number,
+        attempt_id=claimed.attempt_id,
+        finding=finding,
+        evidence=_evidence(claimed, fact, verdict.why or verdict.outcome.value, verdict.sentence),
+        seen=seen,
+        retry_after_seconds=verdict.retry_after_seconds,
+        access_refused=verdict.access_refused,
+    )
+
+
+def _evidence(claimed: ClaimedSend, fact: SendFact, says: str, sentence: str) -> NewEvidence:
+    kept = {name: value for name, value in fact.headers if name in _HEADERS_KEPT}
+    facts = {"status": fact.status, "headers": kept, "address": fact.address, "hop": fact.hop, "phase": fact.phase.value}
+    return NewEvidence(
+        id=new_id(),
+        step=claimed.step_number,
+        attempt_id=claimed.attempt_id,
+        kind="reply",
+        origin=claimed.destination_slug,
+        says=says,
+        sentence=sentence,
+        digest=hashlib.sha256(fact.body).digest(),
+        content=fact.body[:CONTENT_BYTES_MAX],
+        facts=facts,
+    )
+
+
+def _not_sent(claimed: ClaimedSend, why: str, sentence: str, alarm: bool) -> Sent:
+    fact = SendFact(left=False, phase=Phase.GUARD, error=why)
+    finding = Finding(Outcome.NO_CHANGE, KnownBy.TRANSPORT, no_change=NoChange.NOT_SENT, integrity_alarm=alarm)
+    return Sent(
+        operation_id=claimed.operation_id,
+        step_number=claimed.step_number,
+        attempt_id=claimed.attempt_id,
+        finding=finding,
+        evidence=_evidence(claimed, fact, why, sentence),
+        seen={"left_house": False, "phase": "guard", "error": why},
+        access_refused=why == "credential_missing",
+    )

@@ -1,0 +1,142 @@
+"""Stopping a destination and letting it go on: one hold for all its steps (rules.md 4, row 10)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from opsledger.journal.append import Line, append, body, keep_text
+from opsledger.ledger.actions.settle import By, Refused, Stale
+from opsledger.ledger.clock import database_now
+from opsledger.ledger.models import Destination, Hold
+from opsledger.lib.ids import new_id
+from opsledger.rules.states import HoldReason
+
+DUE_SECONDS = 4 * 3600
+CIRCUIT_FAILURES_MAX = 10
+_COLUMN = {
+    HoldReason.PAUSED: "paused_at",
+    HoldReason.ACCESS_REFUSED: "access_refused_at",
+    HoldReason.CIRCUIT_OPEN: "circuit_opened_at",
+}
+_IF_NOBODY = {
+    HoldReason.PAUSED: "Nothing is sent to this destination until somebody resumes it.",
+    HoldReason.ACCESS_REFUSED: "Nothing is sent to this destination until access is mended.",
+    HoldReason.CIRCUIT_OPEN: "One step is tried every half minute; the first good reply lets the others go on.",
+}
+
+
+def settle_pause(destination_id: UUID, reason: str, by: By) -> bool:
+    """A person stops sending to a destination. False when it was paused already."""
+    if not reason.strip():
+        raise Refused("Write the reason; it is kept with the decision.", field="reason")
+    return _stop(destination_id, HoldReason.PAUSED, by.actor, {"reason": keep_text(destination_id, reason)})
+
+
+def record_access_refused(destination_id: UUID) -> bool:
+    """401, or a 403 that means it: sending to this destination stops, one hold for all."""
+    return _stop(destination_id, HoldReason.ACCESS_REFUSED, "engine", {})
+
+
+def record_reachability(good: set[UUID], bad: dict[UUID, int]) -> None:
+    """Counts failures in a row; ten open the circuit, one good reply closes it.
+
+    Writes nothing for a destination that was fine and is fine: its row is not a place where every send meets.
+    """
+    if good:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "UPDATE ledger_destination SET failures_in_a_row = 0"
+                " WHERE definition_id = ANY(%s) AND failures_in_a_row > 0 RETURNING definition_id, circuit_opened_at",
+                [sorted(good)],
+            )
+            recovered = [row[0] for row in cursor.fetchall() if row[1] is not None]
+        for destination_id in recovered:
+            _go_on(destination_id, HoldReason.CIRCUIT_OPEN, "evidence", "engine", {"good_reply": True})
+    for destination_id, count in sorted(bad.items()):
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "UPDATE ledger_destination SET failures_in_a_row = failures_in_a_row + %s"
+                " WHERE definition_id = %s RETURNING failures_in_a_row",
+                [count, destination_id],
+            )
+            failures = cursor.fetchone()[0]
+        if failures >= CIRCUIT_FAILURES_MAX:
+            _stop(destination_id, HoldReason.CIRCUIT_OPEN, "engine", {"failures_in_a_row": failures})
+
+
+def _stop(destination_id: UUID, reason: HoldReason, actor: str, facts: dict[str, object]) -> bool:
+    column = _COLUMN[reason]
+    with transaction.atomic():
+        row = Destination.objects.select_for_update(of=("self",)).get(pk=destination_id)
+        if getattr(row, column) is not None:
+            return False
+        now = database_now()
+        trial = {"circuit_trial_at": now + timedelta(seconds=30)} if reason is HoldReason.CIRCUIT_OPEN else {}
+        Destination.objects.filter(pk=row.pk).update(version=row.version + 1, **{column: now}, **trial)
+        hold_id = new_id()
+        Hold.objects.create(
+            id=hold_id,
+            team_id=row.team_id,
+            destination=row,
+            reason=reason.value,
+            opened_at=now,
+            due_at=now + timedelta(seconds=DUE_SECONDS),
+            if_nobody=_IF_NOBODY[reason],
+            title=f"Sending to {row.slug} is stopped",
+            destination_slug=row.slug,
+        )
+        line = body({"hold": str(hold_id), "stopped": reason.value, **facts})
+        append([Line("destination", row.pk, "sending_stopped", actor, line)])
+        return True
+
+
+def settle_resume(hold_id: UUID, version: int, rate_per_second: float, reason: str, by: By) -> int:
+    """Mended: the destination goes on. Its backlog leaves at the given rate. Returns how many steps wait in it."""
+    if not reason.strip():
+        raise Refused("Write the reason; it is kept with the decision.", field="reason")
+    if not 0.01 <= rate_per_second <= 10_000:
+        raise Refused("The rate must be between 0.01 and 10,000 a second.", field="rate")
+    with transaction.atomic(durable=True):
+        hold = Hold.objects.get(pk=hold_id)
+        if hold.destination_id is None:
+            raise Refused("This hold is not about a destination.")
+        Destination.objects.select_for_update(of=("self",)).get(pk=hold.destination_id)
+        hold.refresh_from_db()
+        if hold.version != version or hold.closed_at is not None:
+            raise Stale(hold)
+        kept = {"reason": keep_text(hold.destination_id, reason), "rate_per_second": rate_per_second}
+        _go_on(hold.destination_id, HoldReason(hold.reason), by.actor, by.actor, kept)
+        return _spread(hold.destination_id, rate_per_second)
+
+
+def _go_on(
+    destination_id: UUID, reason: HoldReason, closed_by: str, actor: str, facts: dict[str, object]
+) -> None:
+    with transaction.atomic():
+        changes: dict[str, datetime | int | None] = {_COLUMN[reason]: None}
+        if reason is HoldReason.CIRCUIT_OPEN:
+            changes |= {"circuit_trial_at": None, "failures_in_a_row": 0}
+        Destination.objects.filter(pk=destination_id).update(**changes)
+        holds = Hold.objects.filter(destination_id=destination_id, reason=reason.value, closed_at__isnull=True)
+        for hold in holds.select_for_update(of=("self",)):
+            Hold.objects.filter(pk=hold.pk).update(
+                closed_at=database_now(), closed_by=closed_by, answer="go_on", version=hold.version + 1
+            )
+            line = body({"hold": str(hold.pk), "went_on": reason.value, **facts})
+            append([Line("destination", destination_id, "sending_resumed", actor, line)])
+
+
+def _spread(destination_id: UUID, rate_per_second: float) -> int:
+    """Gives each waiting step its place in time, oldest first. Only the plan moves; states stay."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE ledger_step s SET act_at = now() + (place.number / %s) * interval '1 second'"
+            " FROM (SELECT id, row_number() OVER (ORDER BY act_at, id) - 1 AS number FROM ledger_step"
+            "        WHERE act = 'send' AND destination_id = %s AND act_at <= now()) place"
+            " WHERE s.id = place.id AND s.act = 'send'",
+            [rate_per_second, destination_id],
+        )
+        return cursor.rowcount

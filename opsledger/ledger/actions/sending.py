@@ -1,0 +1,57 @@
+"""The one switch for everything that leaves this house, and what follows a restored backup."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from django.db import connection
+
+from opsledger.ledger.actions.change import Change, change
+from opsledger.ledger.clock import database_now
+from opsledger.ledger.models import SendingSwitch
+from opsledger.ledger.records import Loaded
+from opsledger.rules import transitions
+from opsledger.rules.record import Operation
+from opsledger.rules.settling import Moment
+
+BATCH = 200
+
+
+def switch_sending(sending: bool, *, reason: str, by: str) -> None:
+    """Turns all sending off or on. Claims read the switch; what is in flight ends as it ends."""
+    SendingSwitch.objects.filter(pk=1).update(
+        sending=sending, reason=reason, changed_by=by, changed_at=database_now()
+    )
+
+
+def record_restored(until: datetime, *, actor: str) -> int:
+    """Every step that could have been sent between the backup's moment and `until` becomes unknown.
+
+    A restored database has forgotten what was sent since; an attempt of unknown outcome is written for each step that had
+    not been sent by then. Works in batches that commit, and may be run again. Returns how many operations it changed.
+    """
+    count, after = 0, UUID(int=0)
+    while ids := _unsent(after, until):
+        changed = change({one: _restored(until, actor) for one in ids})
+        count += len(changed)
+        after = ids[-1]
+    return count
+
+
+def _unsent(after: UUID, until: datetime) -> list[UUID]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT DISTINCT o.id FROM ledger_operation o JOIN ledger_step s ON s.operation_id = o.id"
+            " WHERE o.ended_at IS NULL AND o.created_at <= %s AND o.id > %s AND s.state IN ('waiting', 'ready')"
+            " ORDER BY o.id LIMIT %s",
+            [until, after, BATCH],
+        )
+        return [row[0] for row in cursor.fetchall()]
+
+
+def _restored(until: datetime, actor: str) -> Change:
+    def decide(loaded: Loaded, moment: Moment) -> Operation:
+        return transitions.restored(loaded.record, until, moment)
+
+    return Change(kind="backup_restored", actor=actor, decide=decide, facts={"until": until.isoformat()}, quiet=True)
