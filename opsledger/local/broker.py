@@ -84,6 +84,7 @@ class Broker:
         return self._child.poll() if self._child else 0
 
     def _run(self, port: int) -> None:
+        self.stop()
         text = CONFIGURATION.format(port=port, password=self._password, folder=self.folder)
         self._child = spawn(
             [

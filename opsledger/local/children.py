@@ -97,6 +97,11 @@ def end_session(child: subprocess.Popen[bytes]) -> None:
     child.wait()
 
 
+def describe(status: int | None) -> str:
+    """An exit status in words."""
+    return f"ended by {signal.Signals(-status).name}" if status and status < 0 else f"exit status {status}"
+
+
 def fresh_log(path: Path) -> Path:
     """`path`, ready to append to; what had grown beyond 5 MB is kept once as `.1`."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,7 @@ import psycopg
 from psycopg import sql
 
 from opsledger.lib.secret_file import read_or_make
-from opsledger.local.children import spawn, stop
+from opsledger.local.children import describe, end_session, spawn, stop
 from opsledger.local.errors import CannotStart, tail
 from opsledger.local.rooms import Room
 
@@ -32,6 +32,7 @@ DATABASE, OWNER, APP, SUPERUSER = "opsledger", "opsledger_owner", "opsledger_app
 SAY_RECOVERY_AFTER_SECONDS = 10
 STOP_SECONDS_MAX = 60
 EARLIER_SERVER_SECONDS_MAX = 30
+EARLIER_SERVER_LIVES = "pre-existing shared memory block"
 
 SETTINGS = {
     "listen_addresses": "",
@@ -104,8 +105,7 @@ class Postgres:
         self._check_version()
         self._clear_stale_locks()
         self._socket = self._socket or self.room.socket_folder()
-        self._run(binaries)
-        with contextlib.closing(self._wait_until_ready()) as connection:
+        with contextlib.closing(self._run_until_ready(binaries)) as connection:
             _make_roles(connection, {OWNER: self._password("owner"), APP: self._password("app")})
             make_database(connection, DATABASE)
         return self.urls
@@ -188,7 +188,21 @@ class Postgres:
                 todo="Mend what it names and start again, or set DATABASE_URL to a server of your own.",
             )
 
+    def _run_until_ready(self, binaries: Path) -> psycopg.Connection:
+        """Starts the server; again when the last of a killed one's processes are still on their way out."""
+        deadline = time.monotonic() + EARLIER_SERVER_SECONDS_MAX
+        while True:
+            self._run(binaries)
+            try:
+                return self._wait_until_ready()
+            except CannotStart as why:
+                if EARLIER_SERVER_LIVES not in why.what or time.monotonic() > deadline:
+                    raise
+            self._pause(0.2)
+
     def _run(self, binaries: Path) -> None:
+        if self._child is not None:  # it ended, or is of no use: make room for its successor
+            end_session(self._child)
         settings = (
             SETTINGS | ({} if self.durable else FLEETING) | {"unix_socket_directories": str(self._socket)}
         )
@@ -215,7 +229,7 @@ class Postgres:
                 )
             if self.exit_status() is not None:
                 raise CannotStart(
-                    f"PostgreSQL ended while starting (exit status {self.exit_status()}):\n{tail(self.log)}",
+                    f"PostgreSQL ended while starting ({describe(self.exit_status())}):\n{tail(self.log)}",
                     kept="Its data are as they were.",
                     todo=f"The whole log is {self.log}. Mend what it names and start again.",
                 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,31 +25,36 @@ class Program:
     env: Mapping[str, str] = field(default_factory=dict)
 
 
-def manage(name: str, *words: str, env: Mapping[str, str] | None = None) -> Program:
-    return Program(name, (sys.executable, "manage.py", *words), {"PROCESS_KIND": "command", **(env or {})})
+@dataclass(frozen=True)
+class Plan:
+    """Everything that a start runs, in this order."""
+
+    migrate: Callable[
+        [str], Program
+    ]  # by the URL of the role that owns the tables; only this one gets to know it
+    collect_static: Program
+    prepare_demo: Program  # at every start; its standard output says how to sign in
+    lasting: Callable[[Options, int], list[Program]]  # until Ctrl-C; the number is the sandbox's port
+    play_demo: Program  # once web answers; ends by itself
 
 
-def migrate(owner_url: str) -> Program:
-    """The only one that gets to know the owner's role."""
-    return manage(
-        "migrate", "migrate", "--database", "owner", "--noinput", env={"DATABASE_OWNER_URL": owner_url}
-    )
+def _migrate(owner_url: str) -> Program:
+    return _manage("migrate", "--database", "owner", "--noinput", env={"DATABASE_OWNER_URL": owner_url})
 
 
-COLLECT_STATIC = manage("collectstatic", "collectstatic", "--noinput")
-# Hooks of the demo. The first runs at every start and prints how to sign in; the second once web answers.
-PREPARE_DEMO = manage("prepare_demo", "prepare_demo")
-PLAY_DEMO = manage("play_demo", "play_demo")
-
-
-def lasting(options: Options, sandbox_port: int) -> list[Program]:
-    """What runs until Ctrl-C, in the order of starting; stopped in the reverse order, all at once."""
+def _lasting(options: Options, sandbox_port: int) -> list[Program]:
     return [
         _sandbox(options.var / "sandbox.sqlite3", sandbox_port),
         _web(options.port),
         _worker(),
         _beat(options.var / "beat-schedule"),
     ]
+
+
+def _manage(name: str, *words: str, env: Mapping[str, str] | None = None) -> Program:
+    return Program(
+        name, (sys.executable, "manage.py", name, *words), {"PROCESS_KIND": "command", **(env or {})}
+    )
 
 
 def _sandbox(state: Path, port: int) -> Program:
@@ -82,3 +87,12 @@ def _worker() -> Program:
 def _beat(schedule: Path) -> Program:
     command = [sys.executable, "-m", "celery", "-A", "opsledger", "beat", "--schedule", str(schedule)]
     return Program("beat", (*command, "--loglevel", "WARNING"), {"PROCESS_KIND": "beat"})
+
+
+PLAN = Plan(
+    migrate=_migrate,
+    collect_static=_manage("collectstatic", "--noinput"),
+    prepare_demo=_manage("prepare_demo"),
+    lasting=_lasting,
+    play_demo=_manage("play_demo"),
+)

@@ -70,7 +70,7 @@ def lasting_room(checkout: Path) -> Room:
     if os.geteuid() != 0:
         link.mkdir(mode=0o700, exist_ok=True)
         return Room(link, None)
-    folder = _base_under_root(checkout) / "postgres"
+    folder = base(checkout) / "postgres"
     if not (link.is_symlink() and link.readlink() == folder):
         _set_aside(folder)
         if link.is_symlink() or link.exists():
@@ -87,13 +87,13 @@ def lasting_room(checkout: Path) -> Room:
 def private_room(checkout: Path) -> Iterator[Room]:
     """A room of one's own, deleted at the end. Rooms left by runs that were killed are deleted first."""
     root = os.geteuid() == 0
-    base = _base_under_root(checkout) if root else _var(checkout) / "test"
-    _make_shared(base)
+    rooms = base(checkout) if root else _var(checkout) / "test"
+    _make_shared(rooms)
     with (_var(checkout) / "test.lock").open("ab") as door:
         fcntl.flock(door, fcntl.LOCK_EX)
-        for old in base.glob("private-*"):
+        for old in rooms.glob("private-*"):
             _remove_if_left(old)
-        folder = Path(tempfile.mkdtemp(prefix="private-", dir=base))
+        folder = Path(tempfile.mkdtemp(prefix="private-", dir=rooms))
         folder.chmod(0o711)
         lock = (folder / "lock").open("ab")
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -130,7 +130,8 @@ def _var(checkout: Path) -> Path:
     return path
 
 
-def _base_under_root(checkout: Path) -> Path:
+def base(checkout: Path) -> Path:
+    """The folder under /var/lib with this checkout's rooms, when we are root."""
     digest = hashlib.sha256(os.fsencode(checkout.resolve())).hexdigest()
     return Path("/var/lib") / f"opsledger-{digest[:12]}"
 

@@ -11,14 +11,14 @@ import psycopg
 import redis
 
 from opsledger.local.broker import Broker
-from opsledger.local.children import fresh_log
+from opsledger.local.children import describe, fresh_log
 from opsledger.local.errors import CannotStart
 from opsledger.local.options import Options
 from opsledger.local.postgres import Postgres
 from opsledger.local.rooms import lasting_room
 
 POSTGRES_VERSION_LEAST = 150_000
-ANSWER_SECONDS_MAX = 15
+ANSWER_SECONDS_MAX = 5
 Answer = TypeVar("Answer")
 
 
@@ -51,10 +51,10 @@ class Servers:
     def revive(self) -> None:
         """Starts again what ended by itself, with the same addresses; a server of one's own is left alone."""
         if self._postgres and self._postgres.exit_status() is not None:
-            self._say(f"PostgreSQL ended (exit status {self._postgres.exit_status()}); starting it again.")
+            self._say(f"PostgreSQL ended ({describe(self._postgres.exit_status())}); starting it again.")
             self._postgres.start()
         if self._broker and self._broker.exit_status() is not None:
-            self._say(f"The broker ended (exit status {self._broker.exit_status()}); starting it again.")
+            self._say(f"The broker ended ({describe(self._broker.exit_status())}); starting it again.")
             self._broker.start()
 
     def stop(self) -> None:

@@ -11,10 +11,11 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import IO
 from urllib.parse import urlsplit
 
-from opsledger.local import beside, programs, unchanged
-from opsledger.local.children import end_session, fresh_log, spawn
+from opsledger.local import beside, unchanged
+from opsledger.local.children import describe, end_session, fresh_log, spawn
 from opsledger.local.errors import CannotStart, tail
 from opsledger.local.options import (
     Options,
@@ -25,11 +26,11 @@ from opsledger.local.options import (
     sandbox_port,
     take_lock,
 )
-from opsledger.local.programs import Program
+from opsledger.local.programs import PLAN, STOP_SECONDS_MAX, Plan, Program
 from opsledger.local.servers import Servers
 from opsledger.local.stopping import StopRequested, StopSignal
 from opsledger.local.unchanged import Stamp
-from opsledger.local.watch import Watched, describe, stop_all
+from opsledger.local.watch import Watched, stop_all
 
 LOOK_SECONDS = 0.5
 READY_SECONDS_MAX = 120.0
@@ -51,7 +52,7 @@ def complain(text: str) -> int:
     return 1
 
 
-def up(checkout: Path, source: Mapping[str, str] = os.environ) -> int:
+def up(checkout: Path, source: Mapping[str, str] = os.environ, plan: Plan = PLAN) -> int:
     """Runs until Ctrl-C; 0 when it was stopped so, 1 when it could not start.
 
     1. Options, lock and port are checked before anything starts.
@@ -62,10 +63,9 @@ def up(checkout: Path, source: Mapping[str, str] = os.environ) -> int:
     try:
         options = read_options(checkout, source)
         make_var(options)
-        with contextlib.closing(take_lock(options)):
+        with StopSignal() as stop, contextlib.closing(take_lock(options)):
             check_port(options.port)
-            with StopSignal() as stop:
-                return Supervisor(options, source, stop).run()
+            return Supervisor(options, source, plan, stop).run()
     except CannotStart as why:
         return complain(str(why))
     except OSError as why:
@@ -79,8 +79,8 @@ def up(checkout: Path, source: Mapping[str, str] = os.environ) -> int:
 class Supervisor:
     """One run of everything."""
 
-    def __init__(self, options: Options, source: Mapping[str, str], stop: StopSignal) -> None:
-        self.options, self.stop = options, stop
+    def __init__(self, options: Options, source: Mapping[str, str], plan: Plan, stop: StopSignal) -> None:
+        self.options, self.plan, self.stop = options, plan, stop
         self.sandbox_port = sandbox_port(options)
         self.env = child_environment(options, source, self.sandbox_port)
         self.servers = Servers(options, say=say, pause=stop.pause)
@@ -106,13 +106,13 @@ class Supervisor:
         self._collect_static()
         self._note_running()
         # At the first start web would have nothing to show before that; later both go on at once.
-        signing_in = self._prepare_demo() if first else ""
-        for program in programs.lasting(self.options, self.sandbox_port):
+        signing_in = self._ask(self.plan.prepare_demo) if first else ""
+        for program in self.plan.lasting(self.options, self.sandbox_port):
             self.watched.append(self._watch(program))
-        signing_in = signing_in if first else self._prepare_demo()
+        signing_in = signing_in if first else self._ask(self.plan.prepare_demo)
         self._wait_for_web()
         self._announce(signing_in)
-        self._pass(programs.PLAY_DEMO)
+        self._pass(self.plan.play_demo)
 
     def _watch(self, program: Program) -> Watched:
         watched = Watched(program, env=self.env, folder=self.options.checkout, logs=self.options.logs)
@@ -128,7 +128,7 @@ class Supervisor:
             return False
         say("Bringing the tables up to date.")
         stamp.clear()
-        self._finish(programs.migrate(self.servers.owner_url))
+        self._finish(self.plan.migrate(self.servers.owner_url))
         stamp.set(digest + unchanged.database_mark(self.servers.owner_url))
         return True
 
@@ -145,33 +145,32 @@ class Supervisor:
         (folder / "staticfiles.json").write_text(
             '{"version": "1.1", "paths": {}, "hash": ""}', encoding="ascii"
         )
-        self._finish(programs.COLLECT_STATIC)
+        self._finish(self.plan.collect_static)
         stamp.set(digest)
 
-    def _prepare_demo(self) -> str:
-        """Definitions and people of the demo; gives what it says about signing in."""
-        return self._finish(programs.PREPARE_DEMO)
-
-    def _finish(self, program: Program) -> str:
-        """Runs a program to its end and gives its standard output. Raises CannotStart when it fails."""
-        log = fresh_log(self.options.logs / f"{program.name}.log")
+    def _ask(self, program: Program) -> str:
+        """Runs a program to its end and gives its standard output, which is kept nowhere."""
         with tempfile.TemporaryFile() as answer:
-            env = {**self.env, **program.env}
-            child = spawn(program.command, env=env, log=log, folder=self.options.checkout, answer=answer)
-            try:
-                while child.poll() is None:
-                    self.stop.pause(0.05)
-            finally:
-                stop_all([child], programs.STOP_SECONDS_MAX, hurry=lambda: self.stop.hurry)
+            self._finish(program, answer)
             answer.seek(0)
-            text = answer.read().decode("utf-8", "replace").strip()
+            return answer.read().decode("utf-8", "replace").strip()
+
+    def _finish(self, program: Program, answer: IO[bytes] | None = None) -> None:
+        """Runs a program to its end. Raises CannotStart when it fails."""
+        log = fresh_log(self.options.logs / f"{program.name}.log")
+        env = {**self.env, **program.env}
+        child = spawn(program.command, env=env, log=log, folder=self.options.checkout, answer=answer)
+        try:
+            while child.poll() is None:
+                self.stop.pause(0.05)
+        finally:
+            stop_all([child], STOP_SECONDS_MAX, hurry=lambda: self.stop.hurry)
         if child.returncode != 0:
             raise CannotStart(
                 f"{program.name} failed ({describe(child.returncode)}):\n{tail(log)}",
                 kept="Nothing was lost; what it had not finished was taken back.",
                 todo=f"The whole log is {log}. Mend what it names and start again.",
             )
-        return text
 
     def _pass(self, program: Program) -> None:
         """Starts a program that ends by itself."""
@@ -219,7 +218,7 @@ class Supervisor:
     def _stop_everything(self) -> None:
         children = [watched.child for watched in reversed(self.watched) if watched.child]
         everyone = [*children, *self.passing.values()]
-        stop_all(everyone, programs.STOP_SECONDS_MAX, hurry=lambda: self.stop.hurry)
+        stop_all(everyone, STOP_SECONDS_MAX, hurry=lambda: self.stop.hurry)
         beside.forget(self.options.var)
         self.servers.stop()
 

@@ -46,6 +46,8 @@ def database_mark(owner_url: str) -> str:
                (SELECT count(*) FROM django_migrations), (SELECT max(applied) FROM django_migrations)"""
     try:
         with psycopg.connect(owner_url, connect_timeout=10) as connection:
+            if connection.execute("SELECT to_regclass('django_migrations')").fetchone() == (None,):
+                return ""
             row = connection.execute(query).fetchone()
     except psycopg.Error:
         return ""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from opsledger.local.children import end_session, fresh_log, spawn
+from opsledger.local.children import describe, end_session, fresh_log, spawn
 from opsledger.local.programs import Program
 
 BACKOFF_SECONDS_FIRST, BACKOFF_SECONDS_MAX = 1.0, 30.0
@@ -50,11 +50,6 @@ class Watched:
 
 def backoff_seconds(failures_count: int) -> float:
     return float(min(BACKOFF_SECONDS_MAX, BACKOFF_SECONDS_FIRST * 2 ** (failures_count - 1)))
-
-
-def describe(status: int) -> str:
-    """An exit status in words."""
-    return f"exit status {status}" if status >= 0 else f"ended by {signal.Signals(-status).name}"
 
 
 def stop_all(
