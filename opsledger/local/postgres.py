@@ -134,7 +134,7 @@ class Postgres:
         return f"postgresql://{role}:{self._password(secret)}@/{database}?{where}"
 
     def _password(self, name: str) -> str:
-        return read_or_make(self.room.folder / f"{name}.password", bytes_count=24)
+        return read_or_make(self.room.folder / f"{name}.password")
 
     def _binaries(self) -> Path:
         """The wheel's `bin` folder; under root a copy that the unprivileged user can read."""
