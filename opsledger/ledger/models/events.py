@@ -88,7 +88,9 @@ class Refusal(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["source_slug", "reason", "day"], name="refusals_are_counted_per_source_reason_and_day"
+                fields=["team", "source_slug", "reason", "day"],
+                name="refusals_are_counted_per_source_reason_and_day",
+                nulls_distinct=False,  # those of nobody known are counted together
             )
         ]
 
