@@ -8,7 +8,9 @@ import time
 
 log = logging.getLogger(__name__)
 
-_QUIET_SECONDS = 0.25  # one ring per quarter second and process is enough: a bell wakes a worker for all that is due
+_QUIET_SECONDS = (
+    0.25  # one ring per quarter second and process is enough: a bell wakes a worker for all that is due
+)
 _AFTER_FAILURE_SECONDS = 5.0
 _lock = threading.Lock()
 _silent_until = 0.0

@@ -27,7 +27,9 @@ from opsledger.rules.states import NoChange, Outcome
 
 log = logging.getLogger(__name__)
 
-CLAIM_FOR_SECONDS = 3.0  # then the task ends, so that a stopping worker claims nothing new; the next bell goes on
+CLAIM_FOR_SECONDS = (
+    3.0  # then the task ends, so that a stopping worker claims nothing new; the next bell goes on
+)
 RECORD_BATCH_MAX = 16
 _UNREACHABLE = frozenset({NoChange.NOT_SENT})
 
@@ -89,7 +91,9 @@ def _finished(flying: dict[Future[Sent], ClaimedSend]) -> list[tuple[ClaimedSend
 def _record(finished: list[tuple[ClaimedSend, Sent]], counts: Counts) -> None:
     if not finished:
         return
-    if not _record_until_lease([sent for _, sent in finished], min(c.lease_ends_at for c, _ in finished).timestamp()):
+    if not _record_until_lease(
+        [sent for _, sent in finished], min(c.lease_ends_at for c, _ in finished).timestamp()
+    ):
         return
     counts.recorded += len(finished)
     good: set[UUID] = set()

@@ -87,5 +87,7 @@ def _loose_ends(definitions: Sequence[AnyDefinition]) -> list[str]:
         for step in one.steps:
             at = destinations.get(step.destination)
             if at is not None and step.action not in at.actions:
-                problems.append(f"workflow.{one.slug}.{step.name}: {step.destination} has no action “{step.action}”")
+                problems.append(
+                    f"workflow.{one.slug}.{step.name}: {step.destination} has no action “{step.action}”"
+                )
     return problems

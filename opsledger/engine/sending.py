@@ -21,7 +21,9 @@ from opsledger.rules.rendering import request_digest
 from opsledger.rules.states import NoChange, Outcome
 
 CONTENT_BYTES_MAX = 16_384
-_HEADERS_KEPT = frozenset({"content-type", "content-length", "location", "retry-after", "date", "x-request-id"})
+_HEADERS_KEPT = frozenset(
+    {"content-type", "content-length", "location", "retry-after", "date", "x-request-id"}
+)
 
 
 def send_claimed(claimed: ClaimedSend, wire: Wire) -> Sent:
@@ -35,7 +37,9 @@ def send_claimed(claimed: ClaimedSend, wire: Wire) -> Sent:
     profile = destination.actions[claimed.action].profile
     headers = [(name, value) for name, value in json.loads(claimed.headers)]
     if not _bytes_are_approved(claimed, headers):
-        return _not_sent(claimed, "bytes_differ", "The bytes at hand are not the approved ones; nothing was sent.", True)
+        return _not_sent(
+            claimed, "bytes_differ", "The bytes at hand are not the approved ones; nothing was sent.", True
+        )
     try:
         request = wire_request(destination, claimed.method, claimed.url, headers, bytes(claimed.body))
     except CredentialMissing as why:
@@ -57,6 +61,8 @@ def sent_of(claimed: ClaimedSend, fact: SendFact, verdict: Verdict) -> Sent:
         no_change=verdict.no_change,
         reference=verdict.reference or verdict.exists_reference,
         integrity_alarm=verdict.integrity_alarm,
+        settles_earlier=verdict.settles_earlier,
+        answered_with_error=fact.complete and (fact.status or 0) >= 500,
         facts={"why": verdict.why, "status": fact.status},
     )
     seen: dict[str, Any] = {
@@ -80,7 +86,13 @@ def sent_of(claimed: ClaimedSend, fact: SendFact, verdict: Verdict) -> Sent:
 
 def _evidence(claimed: ClaimedSend, fact: SendFact, says: str, sentence: str) -> NewEvidence:
     kept = {name: value for name, value in fact.headers if name in _HEADERS_KEPT}
-    facts = {"status": fact.status, "headers": kept, "address": fact.address, "hop": fact.hop, "phase": fact.phase.value}
+    facts = {
+        "status": fact.status,
+        "headers": kept,
+        "address": fact.address,
+        "hop": fact.hop,
+        "phase": fact.phase.value,
+    }
     return NewEvidence(
         id=new_id(),
         step=claimed.step_number,
@@ -97,7 +109,9 @@ def _evidence(claimed: ClaimedSend, fact: SendFact, says: str, sentence: str) ->
 
 def _not_sent(claimed: ClaimedSend, why: str, sentence: str, alarm: bool) -> Sent:
     fact = SendFact(left=False, phase=Phase.GUARD, error=why)
-    finding = Finding(Outcome.NO_CHANGE, KnownBy.TRANSPORT, no_change=NoChange.NOT_SENT, integrity_alarm=alarm)
+    finding = Finding(
+        Outcome.NO_CHANGE, KnownBy.TRANSPORT, no_change=NoChange.NOT_SENT, integrity_alarm=alarm
+    )
     return Sent(
         operation_id=claimed.operation_id,
         step_number=claimed.step_number,

@@ -39,6 +39,11 @@ def source(version_id: UUID) -> SourceDefinition:
     return found
 
 
+def sensitive_fields(version_id: UUID, action: str) -> tuple[str, ...]:
+    """Fields of the action's request that are shown masked."""
+    return destination(version_id).actions[action].sensitive
+
+
 def reference_key(reference: str) -> str:
     """The digest under which a destination's reference is unique, in hex: byte-exact, of any length."""
     return hashlib.sha256(reference.encode("utf-8", "surrogatepass")).hexdigest()

@@ -6,7 +6,7 @@ One load is a handful of queries for any number of operations; one write is a ha
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -59,6 +59,7 @@ class Loaded:
     record: Operation
     step_ids: dict[int, UUID] = field(default_factory=dict)
     destination_ids: dict[int, UUID] = field(default_factory=dict)
+    destination_version_ids: dict[int, UUID] = field(default_factory=dict)
     policies: dict[int, Policy] = field(default_factory=dict)
     renderings: dict[int, rendering.Outgoing] = field(default_factory=dict)
 
@@ -96,6 +97,7 @@ def load(operation_ids: Iterable[UUID]) -> dict[UUID, Loaded]:
         whole.record.steps.append(step)
         whole.step_ids[row.number] = row.id
         whole.destination_ids[row.number] = row.destination_id
+        whole.destination_version_ids[row.number] = row.destination_version_id
         whole.policies[row.number] = _policy(whole, row)
     for row in _rows(_ATTEMPTS, ids):
         steps[row.step_id].attempts.append(_attempt(row))
@@ -136,9 +138,10 @@ def _step(row: Any) -> Step:
         final_waived=row.final_waived,
         never_known=row.never_known,
         go_on_after=row.go_on_after,
-        not_ours=tuple(row.not_ours),
+        not_ours=tuple(json.loads(row.not_ours)),
         integrity_alarm=row.integrity_alarm,
         record_changed=row.record_changed,
+        answered_with_error=row.answered_with_error,
         approval_needed=row.approval_needed,
         act=Act(row.act),
         act_at=row.act_at,

@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -91,11 +92,5 @@ def _params(operation_id: UUID) -> dict[str, Any]:
 
 def read_params(text: str) -> dict[str, Any]:
     """Parameters from their stored text; numbers keep their original digits."""
-    read: dict[str, Any] = json.loads(text, parse_float=_Number, parse_int=_Number)
+    read: dict[str, Any] = json.loads(text, parse_float=Decimal)
     return read
-
-
-class _Number(str):
-    """A number as it was written; rendered without quotes."""
-
-    __slots__ = ()

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 
 
-def read_or_make(path: Path, *, bytes_count: int = 48) -> str:
+def random_text() -> str:
+    return secrets.token_urlsafe(48)
+
+
+def read_or_make(path: Path, *, make: Callable[[], str] = random_text) -> str:
     """The secret in `path`; made there with mode 0600 when absent. Safe when several processes start at once."""
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
@@ -16,7 +21,7 @@ def read_or_make(path: Path, *, bytes_count: int = 48) -> str:
     except FileNotFoundError:
         descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(secrets.token_urlsafe(bytes_count))
+            file.write(make())
         try:
             os.link(scratch, path)  # refuses when another process was first; then theirs is read
         except FileExistsError:

@@ -95,7 +95,7 @@ def _attempt_changes(old: Step, step: Step) -> Patch:
 
 def _hold_changes(before: Operation, after: Operation) -> Patch:
     old, new = {hold.id for hold in before.holds}, {hold.id for hold in after.holds}
-    changes: Patch = {hold_id: None for hold_id in sorted(old - new)}
+    changes: Patch = dict.fromkeys(sorted(old - new))
     for hold in after.holds:
         if hold.id not in old:
             changes[hold.id] = {

@@ -32,6 +32,8 @@ class Finding:
     reference: str | None = None
     not_before: datetime | None = None  # the earliest next try after a `no_change`
     integrity_alarm: bool = False
+    settles_earlier: bool = False  # documented as the answer to the earlier attempts under this key too
+    answered_with_error: bool = False  # a server error came back
     taken_by: str | None = None  # the operation that already holds this reference
     facts: Mapping[str, Any] | None = None
 
@@ -46,6 +48,8 @@ def learn(
     settles = attempt.outcome in {None, Outcome.UNKNOWN}
     if finding.integrity_alarm:
         step.integrity_alarm = True
+    if finding.answered_with_error:
+        step.answered_with_error = True
     if finding.outcome is Outcome.UNKNOWN:
         if attempt.outcome is None:
             _end(step, attempt, finding)
@@ -80,7 +84,7 @@ def _end(step: Step, attempt: Attempt, finding: Finding) -> None:
 
 def _settle_siblings(step: Step, attempt: Attempt, finding: Finding) -> None:
     """A success under the same key and bytes is documented as the earlier attempts' answer too."""
-    if finding.outcome not in {Outcome.CONFIRMED, Outcome.ACCEPTED}:
+    if not finding.settles_earlier or finding.outcome not in {Outcome.CONFIRMED, Outcome.ACCEPTED}:
         return
     for sibling in step.attempts_with(Outcome.UNKNOWN):
         if sibling.revision == attempt.revision:
@@ -188,34 +192,39 @@ def become_unknown(step: Step, now: datetime) -> None:
     step.reference = None
 
 
-def follow_attempts(
-    operation: Operation,
-    step: Step,
-    moment: Moment,
-) -> None:
-    """The step's state from its attempts: open, done, accepted, unknown, or nothing took effect."""
+def follow_attempts(operation: Operation, step: Step, moment: Moment) -> None:
+    """The step's state from its attempts: in flight, two effects, unknown while any attempt is, done, or nothing."""
     if step.open_attempt:
         return
     confirmed = step.attempts_with(Outcome.CONFIRMED)
-    accepted = step.attempts_with(Outcome.ACCEPTED)
-    if confirmed or accepted:
-        done = (confirmed or accepted)[0]
-        if not confirmed and step.state is not StepState.ACCEPTED:
-            step.accepted_at = moment.now
-            step.looks = step.looks_none = 0
-            step.looked_at = None
-        step.state = StepState.CONFIRMED if confirmed else StepState.ACCEPTED
-        references = {attempt.reference for attempt in confirmed if attempt.reference}
-        step.reference = step.reference if step.reference in references else done.reference
-        close_hold(operation, step, only=ENDED_BY_EVIDENCE)
-        if len(references) > 1:
-            open_hold(operation, step, HoldReason.DUPLICATE_FOUND, moment, {"references": sorted(references)})
+    references = {attempt.reference for attempt in confirmed if attempt.reference}
+    if len(references) > 1:
+        _take_effect(operation, step, confirmed, StepState.CONFIRMED, moment)
+        open_hold(operation, step, HoldReason.DUPLICATE_FOUND, moment, {"references": sorted(references)})
     elif step.attempts_with(Outcome.UNKNOWN):
         become_unknown(step, moment.now)
+    elif confirmed:
+        _take_effect(operation, step, confirmed, StepState.CONFIRMED, moment)
+    elif accepted := step.attempts_with(Outcome.ACCEPTED):
+        _take_effect(operation, step, accepted, StepState.ACCEPTED, moment)
     else:
         step.state = StepState.READY
         step.reference = None
         close_hold(operation, step, only=ENDED_BY_EVIDENCE)
+
+
+def _take_effect(
+    operation: Operation, step: Step, attempts: list[Attempt], state: StepState, moment: Moment
+) -> None:
+    if state is StepState.ACCEPTED and step.state is not StepState.ACCEPTED:
+        step.accepted_at = moment.now
+        step.looks = step.looks_none = 0
+        step.looked_at = None
+    references = [attempt.reference for attempt in attempts if attempt.reference]
+    if step.reference not in references:
+        step.reference = references[0] if references else None
+    step.state = state
+    close_hold(operation, step, only=ENDED_BY_EVIDENCE)
 
 
 def delivered(operation: Operation, step: Step, known_by: KnownBy, reference: str | None) -> None:

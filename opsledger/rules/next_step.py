@@ -13,7 +13,7 @@ from opsledger.rules.profile import ActionProfile, FinalEffectBy, ProtectionKind
 from opsledger.rules.protection import Protected, protected_until
 from opsledger.rules.record import Act, Operation, Performer, Step
 from opsledger.rules.schedule import look_times
-from opsledger.rules.states import FINAL_STATES, NEVER_SENT_STATES, HoldReason, NoChange, StepState
+from opsledger.rules.states import FINAL_STATES, NEVER_SENT_STATES, HoldReason, NoChange, Outcome, StepState
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,8 @@ def _unknown(step: Step, policy: Policy, now: datetime) -> Next:
 def _may_try_again(step: Step, policy: Policy) -> bool:
     last = step.last_attempt
     refused = last is not None and last.no_change is NoChange.REJECTED
-    return tries_left(step, policy) and not refused and step.performer is Performer.ENGINE
+    done = step.attempts_with(Outcome.CONFIRMED) or step.attempts_with(Outcome.ACCEPTED)
+    return tries_left(step, policy) and not refused and not done and step.performer is Performer.ENGINE
 
 
 def _reason_for_unknown(step: Step, policy: Policy, now: datetime) -> HoldReason:
@@ -245,6 +246,7 @@ def protection_of(step: Step, policy: Policy, now: datetime) -> Protected:
         now=now,
         same_bytes=not step.integrity_alarm,
         record_changed_since=step.record_changed,
+        answered_with_error=step.answered_with_error,
     )
 
 
@@ -286,9 +288,15 @@ def _planned_looks(step: Step, policy: Policy, now: datetime) -> tuple[datetime,
         profile.lookup,
         unknown_since=step.unknown_at or now,
         latest_possible_at=latest,
-        window_end=protection_of(step, policy, now).until,
+        window_end=_window_end(step, policy, now),
         total_seconds=profile.timing.total_seconds,
     )
+
+
+def _window_end(step: Step, policy: Policy, now: datetime) -> datetime | None:
+    """The looks leave time for one protected attempt, if one could be made when the outcome became unknown."""
+    protected = protection_of(step, policy, step.unknown_at or now)
+    return protected.window_ends_at if protected.protected else None
 
 
 def _unless(step: Step, state: StepState) -> StepState | None:

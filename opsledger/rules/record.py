@@ -92,7 +92,10 @@ class Step:
     go_on_after: bool = False  # later steps go on although this one is closed as never known
     not_ours: tuple[str, ...] = ()  # references that a person declared not to be this step's record
     integrity_alarm: bool = False
-    record_changed: bool = False  # for an upsert: somebody changed the record since
+    record_changed: bool | None = (
+        None  # for an upsert: whether somebody changed the record since; None: not read
+    )
+    answered_with_error: bool = False  # a server error was an attempt's answer under this revision's key
     approval_needed: bool = False
     # the plan, derived by next_step
     act: Act = Act.NONE

@@ -134,18 +134,27 @@ def _apply_look(
         open_hold(operation, step, HoldReason.RECORD_DIFFERS, moment, look.facts)
     elif look.answer == "duplicate":
         open_hold(operation, step, HoldReason.DUPLICATE_FOUND, moment, look.facts)
-    elif look.answer in {"confirmed", "absent", "failed"} and (
-        hold is None or hold.reason in ENDED_BY_EVIDENCE
-    ):
-        found = look.answer == "confirmed"
+    elif look.answer in _SETTLES and (hold is None or hold.reason in ENDED_BY_EVIDENCE):
+        outcome = _SETTLES[look.answer]
         for attempt in step.attempts_with(Outcome.UNKNOWN):
-            attempt.outcome = Outcome.CONFIRMED if found else Outcome.NO_CHANGE
-            attempt.no_change = None if found else NoChange.ABSENT
-            attempt.reference = look.reference if found else None
-            attempt.known_by = KnownBy.LOOKUP
-        if not found:
+            attempt.outcome, attempt.known_by = outcome, KnownBy.LOOKUP
+            attempt.no_change = NoChange.ABSENT if outcome is Outcome.NO_CHANGE else None
+            attempt.reference = look.reference if outcome is not Outcome.NO_CHANGE else None
+        if outcome is Outcome.NO_CHANGE:
             step.not_before = None
         follow_attempts(operation, step, moment)
+        if look.answer == "bounced":
+            not_delivered(operation, step, moment, look.facts)
+
+
+# A lookup's answers that settle what is unknown. `accepted`: the record is there, its final effect is not proven yet.
+_SETTLES = {
+    "confirmed": Outcome.CONFIRMED,
+    "accepted": Outcome.ACCEPTED,
+    "bounced": Outcome.ACCEPTED,
+    "absent": Outcome.NO_CHANGE,
+    "failed": Outcome.NO_CHANGE,
+}
 
 
 def _final_effect(

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -266,6 +266,7 @@ def _step_row(changed: Changed, step: Step) -> dict[str, Any]:
         "not_ours": list(step.not_ours),
         "integrity_alarm": step.integrity_alarm,
         "record_changed": step.record_changed,
+        "answered_with_error": step.answered_with_error,
         "approval_needed": step.approval_needed,
         "act": step.act,
         "act_at": _time(step.act_at),

@@ -60,6 +60,8 @@ class ClaimedLook:
     body: bytes | None
     idempotency_key: str | None
     team_id: UUID
+    params: str
+    hint: str | None  # a reference that the destination itself named for an unsettled attempt
 
 
 def claim_sends(limit: int, *, worker: str) -> list[ClaimedSend]:

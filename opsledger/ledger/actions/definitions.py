@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -39,7 +38,9 @@ class Loaded:
 def load(team_id: UUID, wanted: Sequence[AnyDefinition], *, actor: str) -> list[Loaded]:
     """Stores each definition's version, in one transaction. The caller has validated them (rules.definitions)."""
     with transaction.atomic(durable=True):
-        answers = [_load_one(team_id, one, actor) for one in sorted(wanted, key=lambda d: (kind_of(d), d.slug))]
+        answers = [
+            _load_one(team_id, one, actor) for one in sorted(wanted, key=lambda d: (kind_of(d), d.slug))
+        ]
     forget_current()
     return answers
 
@@ -47,8 +48,12 @@ def load(team_id: UUID, wanted: Sequence[AnyDefinition], *, actor: str) -> list[
 def _load_one(team_id: UUID, wanted: AnyDefinition, actor: str) -> Loaded:
     kind, text = kind_of(wanted), canonical_json(to_json(wanted))
     digest = hashlib.sha256(text.encode()).digest()
-    Definition.objects.bulk_create([Definition(team_id=team_id, kind=kind, slug=wanted.slug)], ignore_conflicts=True)
-    definition = Definition.objects.select_for_update(of=("self",)).get(team_id=team_id, kind=kind, slug=wanted.slug)
+    Definition.objects.bulk_create(
+        [Definition(team_id=team_id, kind=kind, slug=wanted.slug)], ignore_conflicts=True
+    )
+    definition = Definition.objects.select_for_update(of=("self",)).get(
+        team_id=team_id, kind=kind, slug=wanted.slug
+    )
     newest = definition.versions.order_by("-number").first()
     if isinstance(wanted, DestinationDefinition):
         _destination(definition, wanted)
@@ -66,14 +71,19 @@ def _load_one(team_id: UUID, wanted: AnyDefinition, actor: str) -> Loaded:
 
 def _destination(definition: Definition, wanted: DestinationDefinition) -> None:
     Destination.objects.bulk_create(
-        [Destination(definition=definition, team_id=definition.team_id, slug=definition.slug)], ignore_conflicts=True
+        [Destination(definition=definition, team_id=definition.team_id, slug=definition.slug)],
+        ignore_conflicts=True,
     )
     for name, action in wanted.actions.items():
         if action.automatic_recovery is DeclaredRecovery.NOT_DRILLED:
             Recovery.objects.bulk_create(
                 [
                     Recovery(
-                        destination_id=definition.pk, action=name, enabled=True, drilled=False, changed_at=database_now()
+                        destination_id=definition.pk,
+                        action=name,
+                        enabled=True,
+                        drilled=False,
+                        changed_at=database_now(),
                     )
                 ],
                 ignore_conflicts=True,  # an owner's later choice stands
@@ -101,11 +111,12 @@ def _find_current(key: tuple[UUID, str]) -> CurrentWorkflow | str:
             " WHERE team_id = %s AND current_id IS NOT NULL AND (kind = 'destination' OR (kind = 'workflow' AND slug = %s))",
             [team_id, slug],
         )
-        rows: dict[tuple[str, str], tuple[UUID, UUID]] = {(r[0], r[1]): (r[2], r[3]) for r in cursor.fetchall()}
+        rows: dict[tuple[str, str], tuple[UUID, UUID]] = {
+            (r[0], r[1]): (r[2], r[3]) for r in cursor.fetchall()
+        }
     found = rows.get(("workflow", slug))
     if found is None:
         return f"There is no workflow “{slug}” in this team."
-
 
     destinations: dict[int, tuple[UUID, UUID]] = {}
     for number, step in enumerate(definitions.workflow(found[1]).steps, start=1):
@@ -130,5 +141,3 @@ def current_workflow(team_id: UUID, slug: str) -> CurrentWorkflow:
 def forget_current() -> None:
     """After a load in this process; others notice within two seconds."""
     _current.forget()
-
-

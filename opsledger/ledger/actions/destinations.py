@@ -120,7 +120,9 @@ def _go_on(
         if reason is HoldReason.CIRCUIT_OPEN:
             changes |= {"circuit_trial_at": None, "failures_in_a_row": 0}
         Destination.objects.filter(pk=destination_id).update(**changes)
-        holds = Hold.objects.filter(destination_id=destination_id, reason=reason.value, closed_at__isnull=True)
+        holds = Hold.objects.filter(
+            destination_id=destination_id, reason=reason.value, closed_at__isnull=True
+        )
         for hold in holds.select_for_update(of=("self",)):
             Hold.objects.filter(pk=hold.pk).update(
                 closed_at=database_now(), closed_by=closed_by, answer="go_on", version=hold.version + 1

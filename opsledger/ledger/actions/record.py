@@ -6,7 +6,7 @@ What came too late is kept as evidence; `rules.learning` says what it changes (r
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,14 +16,18 @@ from django.db import IntegrityError, connection
 
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.change import Change, Changed, NewEvidence, change
+from opsledger.ledger.models import Step
 from opsledger.ledger.records import Loaded
 from opsledger.lib.ids import new_id
 from opsledger.rules import transitions
+from opsledger.rules.facts import LookupFact, LookupStatus
 from opsledger.rules.learning import Finding
+from opsledger.rules.matching import FieldRow, LookAnswer, LookupVerdict, judge, own_records
 from opsledger.rules.record import Operation
-from opsledger.rules.schedule import next_delay_seconds
+from opsledger.rules.rendering import mask
+from opsledger.rules.schedule import counts_as_look, next_delay_seconds
 from opsledger.rules.settling import Moment
-from opsledger.rules.states import NoChange, Outcome
+from opsledger.rules.states import NoChange, Outcome, StepState
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +48,16 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """The result of one lookup."""
+    """The result of one lookup, before the rules have judged it."""
 
     operation_id: UUID
     step_number: int
-    look: transitions.Look
+    destination_id: UUID
+    identity: str  # of the step, as the destination keeps it
+    request_fields: Mapping[str, str]
+    fact: LookupFact
     evidence: NewEvidence
+    final: str = ""  # what the found record says of the final effect: confirmed, failed or nothing yet
 
 
 def record_sends(results: Sequence[Sent]) -> dict[UUID, Changed]:
@@ -136,34 +144,117 @@ def reference_holder(destination_id: UUID, reference: str, step_id: UUID) -> str
 def record_looks(results: Sequence[Looked]) -> dict[UUID, Changed]:
     """Records lookups' answers, at most one per operation, in one transaction."""
     try:
-        return change({one.operation_id: _looked(one) for one in results})
+        return _record_looks(results)
     except IntegrityError:  # two operations found the same record at the same moment
-        return {key: changed for one in results for key, changed in _looked_alone(one).items()}
+        return {key: changed for one in results for key, changed in _record_looks([one]).items()}
 
 
-def _looked_alone(one: Looked) -> dict[UUID, Changed]:
-    try:
-        return change({one.operation_id: _looked(one)})
-    except IntegrityError:
-        taken = replace(
-            one.look, answer="no_answer", counted=False, facts={"reference_taken": one.look.reference}
-        )
-        return change({one.operation_id: _looked(replace(one, look=taken))})
+def _record_looks(results: Sequence[Looked]) -> dict[UUID, Changed]:
+    return change({one.operation_id: _looked(one, _found_reference_taken(one)) for one in results})
 
 
-def _looked(one: Looked) -> Change:
+def _found_reference_taken(one: Looked) -> str | None:
+    own = own_records(one.identity, one.fact)
+    if len(own) != 1:
+        return None
+    step_id = Step.objects.values_list("pk", flat=True).get(
+        operation_id=one.operation_id, number=one.step_number
+    )
+    return reference_holder(one.destination_id, own[0].reference, step_id)
+
+
+def _looked(one: Looked, taken_by: str | None) -> Change:
     def decide(loaded: Loaded, moment: Moment) -> Operation:
-        policy = loaded.policies[one.step_number]
-        look = replace(one.look, applies=policy.automatic_recovery)
+        look, says, sentence, shown = _judged(one, loaded, moment.now, taken_by)
+        made.facts = {"step": one.step_number, "says": says, "evidence": str(one.evidence.id)}
+        facts = {**one.evidence.facts, **shown}
+        made.evidence = (replace(one.evidence, says=says, sentence=sentence, facts=facts),)
         return transitions.looked(loaded.record, one.step_number, look, moment)
 
-    return Change(
-        kind="lookup_ended",
-        actor=f"destination:{one.evidence.origin}",
-        decide=decide,
-        facts={"step": one.step_number, "says": one.look.answer, "evidence": str(one.evidence.id)},
-        evidence=(one.evidence,),
+    made = Change(kind="lookup_ended", actor=f"destination:{one.evidence.origin}", decide=decide)
+    return made
+
+
+def _judged(
+    one: Looked, loaded: Loaded, now: datetime, taken_by: str | None
+) -> tuple[transitions.Look, str, str, dict[str, Any]]:
+    """The rules' reading of the answer: what follows, our word, the sentence, and what the page shows."""
+    step, policy = loaded.record.step(one.step_number), loaded.policies[one.step_number]
+    lookup = policy.profile.lookup
+    if step.state is StepState.ACCEPTED:
+        return _judged_final(one)
+    if lookup is None:
+        return transitions.Look("no_answer"), "no_answer", "This action has no lookup.", {}
+    latest = step.latest_possible_at or now
+    verdict = judge(
+        one.identity,
+        one.request_fields,
+        lookup,
+        one.fact,
+        counted=counts_as_look(now, latest, lookup),
+        counted_before=step.looks_none,
+        reference_taken_by=taken_by,
+        effect=policy.profile.effect,
+        not_ours=step.not_ours,
     )
+    answer = verdict.answer.value
+    if verdict.answer is LookAnswer.CONFIRMED and policy.profile.final_effect is not None:
+        answer = {"confirmed": "confirmed", "failed": "bounced"}.get(one.final, "accepted")
+    shown = _shown(
+        verdict, definitions.sensitive_fields(loaded.destination_version_ids[one.step_number], step.action)
+    )
+    look = transitions.Look(
+        answer,
+        reference=verdict.reference,
+        counted=verdict.counted,
+        applies=policy.automatic_recovery,
+        facts=shown,
+    )
+    return look, verdict.why, verdict.sentence, shown
+
+
+def _judged_final(one: Looked) -> tuple[transitions.Look, str, str, dict[str, Any]]:
+    if one.final == "confirmed":
+        look = transitions.Look("confirmed", reference=one.fact.records[0].reference)
+        return look, "delivered", "The destination says that it was delivered.", {}
+    if one.final == "failed":
+        facts = {"final": "failed"}
+        return (
+            transitions.Look("failed", facts=facts),
+            "bounced",
+            "The destination says that delivery failed.",
+            facts,
+        )
+    if one.fact.status is LookupStatus.RECORDS and one.fact.records:
+        return (
+            transitions.Look("running"),
+            "not_final_yet",
+            "The destination has it; its final effect is not known yet.",
+            {},
+        )
+    return transitions.Look("no_answer"), "no_answer", "The lookup gave no answer.", {}
+
+
+def _shown(verdict: LookupVerdict, sensitive: Collection[str]) -> dict[str, Any]:
+    """What the page shows of a lookup, with sensitive values masked."""
+    shown: dict[str, Any] = {"looked": verdict.answer.value, "look_sentence": verdict.sentence}
+    if verdict.reference:
+        shown["reference"] = verdict.reference
+    if verdict.references:
+        shown["references"] = list(verdict.references)
+    if verdict.rows:
+        shown["rows"] = [_row(row, sensitive) for row in verdict.rows]
+    if verdict.candidates:
+        shown["candidates"] = [record.reference for record in verdict.candidates[:10]]
+    if verdict.reference_taken_by:
+        shown["taken_by"] = verdict.reference_taken_by
+    return shown
+
+
+def _row(row: FieldRow, sensitive: Collection[str]) -> list[Any]:
+    hide = row.field in sensitive
+    ours, theirs = (mask(value) if hide and value is not None else value for value in (row.ours, row.theirs))
+    return [row.field, ours, theirs, row.match]
 
 
 def record_leases_ended(limit: int) -> int:

@@ -54,4 +54,6 @@ def _restored(until: datetime, actor: str) -> Change:
     def decide(loaded: Loaded, moment: Moment) -> Operation:
         return transitions.restored(loaded.record, until, moment)
 
-    return Change(kind="backup_restored", actor=actor, decide=decide, facts={"until": until.isoformat()}, quiet=True)
+    return Change(
+        kind="backup_restored", actor=actor, decide=decide, facts={"until": until.isoformat()}, quiet=True
+    )

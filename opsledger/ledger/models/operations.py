@@ -4,7 +4,7 @@ Hot rows are narrow; parameters, requests and replies have tables of their own. 
 """
 
 from django.conf import settings
-from django.contrib.postgres.indexes import BrinIndex, OpClass
+from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models import F, Q
 
@@ -74,7 +74,7 @@ class Operation(models.Model):
                 name="operation_open_by_owner",
             ),
             models.Index(
-                F("team"), OpClass(F("operation_id"), name="varchar_pattern_ops"), name="operation_id_prefix"
+                fields=["team", "operation_id"], opclasses=["uuid_ops", "varchar_pattern_ops"], name="operation_id_prefix"
             ),
             BrinIndex(fields=["updated_at"], name="operation_updated_brin", pages_per_range=32),
         ]
@@ -167,7 +167,8 @@ class Step(models.Model):
     go_on_after = models.BooleanField(default=False)
     not_ours = models.JSONField(default=list)
     integrity_alarm = models.BooleanField(default=False)
-    record_changed = models.BooleanField(default=False)
+    record_changed = models.BooleanField(null=True)
+    answered_with_error = models.BooleanField(default=False)
     approval_needed = models.BooleanField(default=False)
     # the plan (rules.next_step); `look_lease_until` keeps a lookup under way from being made twice
     act = models.TextField(default=record.Act.NONE)
@@ -213,8 +214,8 @@ class Step(models.Model):
                 name="step_open_at_destination",
             ),
             models.Index(
-                F("team"),
-                OpClass(F("reference"), name="text_pattern_ops"),
+                fields=["team", "reference"],
+                opclasses=["uuid_ops", "text_pattern_ops"],
                 condition=Q(reference__isnull=False),
                 name="step_reference_prefix",
             ),

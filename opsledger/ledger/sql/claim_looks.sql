@@ -13,7 +13,11 @@ WITH due AS MATERIALIZED (
               s.destination_slug
 )
 SELECT c.id AS step_id, c.operation_id, c.number AS step_number, c.state, c.reference, c.destination_id, c.destination_version_id, c.action,
-       c.destination_slug, r.method, r.url, r.headers, r.body, r.idempotency_key, o.team_id
+       c.destination_slug, r.method, r.url, r.headers, r.body, r.idempotency_key, o.team_id, p.params,
+       (SELECT a.reference FROM ledger_attempt a
+         WHERE a.step_id = c.id AND a.outcome = 'unknown' AND a.reference IS NOT NULL
+         ORDER BY a.number DESC LIMIT 1) AS hint
   FROM claimed c
   JOIN ledger_operation o ON o.id = c.operation_id
+  JOIN ledger_operationparams p ON p.operation_id = c.operation_id
   LEFT JOIN ledger_steprequest r ON r.step_id = c.id AND r.revision = c.revision

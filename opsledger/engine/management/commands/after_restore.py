@@ -14,17 +14,23 @@ from opsledger.ledger.models import SendingSwitch
 
 
 class Command(BaseCommand):
-    help = "Makes every step that could have been sent since the restored backup unknown. Sending must be off."
+    help = (
+        "Makes every step that could have been sent since the restored backup unknown. Sending must be off."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--until", required=True, help="when sending stopped for good (ISO time with zone)")
+        parser.add_argument(
+            "--until", required=True, help="when sending stopped for good (ISO time with zone)"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         until = parse_datetime(options["until"])
         if until is None or until.tzinfo is None:
             raise CommandError("--until must be an ISO time with its zone, such as 2026-11-29T12:00:00Z.")
         if SendingSwitch.objects.get(pk=1).sending:
-            raise CommandError("Sending is on. Turn it off first: manage.py sending off --reason \"backup restored\".")
+            raise CommandError(
+                'Sending is on. Turn it off first: manage.py sending off --reason "backup restored".'
+            )
         count = record_restored(until, actor=f"command:{getpass.getuser()}")
         self.stdout.write(
             f"{count} operations have steps of unknown outcome now. Look at them, then: manage.py sending on --reason …"

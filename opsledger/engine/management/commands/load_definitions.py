@@ -18,7 +18,9 @@ class Command(BaseCommand):
     help = "Loads sources, destinations and workflows. Unchanged = nothing; changed = a new version."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="TOML files, or folders of them")
+        parser.add_argument(
+            "paths", nargs="+", type=Path, metavar="PATH", help="TOML files, or folders of them"
+        )
         parser.add_argument("--team", required=True, help="the team's slug")
         parser.add_argument("--check", action="store_true", help="only validate; load nothing")
 
@@ -34,4 +36,6 @@ class Command(BaseCommand):
             self.stdout.write(f"{len(definitions)} definitions are valid.")
             return
         for one in load(team.pk, definitions, actor=f"command:{getpass.getuser()}"):
-            self.stdout.write(f"{one.kind} {one.slug}: version {one.number}{', new' if one.changed else ', unchanged'}")
+            self.stdout.write(
+                f"{one.kind} {one.slug}: version {one.number}{', new' if one.changed else ', unchanged'}"
+            )

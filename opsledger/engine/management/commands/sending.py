@@ -22,7 +22,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["to"] is not None:
             if not options["reason"].strip():
-                raise CommandError("Say why: --reason \"…\". It is kept with the switch.")
+                raise CommandError('Say why: --reason "…". It is kept with the switch.')
             switch_sending(options["to"] == "on", reason=options["reason"], by=f"command:{getpass.getuser()}")
         switch = SendingSwitch.objects.get(pk=1)
         word = "on" if switch.sending else "off"

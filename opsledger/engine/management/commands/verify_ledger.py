@@ -57,7 +57,9 @@ def _since(text: str | None) -> Any:
 def verify_range(after: UUID, until: UUID, since: Any, resume: bool) -> tuple[int, int, list[Fault]]:
     """Chains and entries read, and what does not hold. Progress is kept, so that a run can resume."""
     name = f"verify {after} {until}"
-    checkpoint = VerifyCheckpoint.objects.filter(name=name, finished_at__isnull=True).first() if resume else None
+    checkpoint = (
+        VerifyCheckpoint.objects.filter(name=name, finished_at__isnull=True).first() if resume else None
+    )
     if checkpoint is None:
         started = {"after_subject": None, "chains_count": 0, "entries_count": 0, "finished_at": None}
         checkpoint, _ = VerifyCheckpoint.objects.update_or_create(

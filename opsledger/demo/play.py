@@ -1,0 +1,144 @@
+"""Plays the scenario through the product's own doors: HTTP API, signed webhooks, the sending switch."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+from dataclasses import dataclass
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.request import ProxyHandler, Request, build_opener
+
+from opsledger.demo.scenario import CHANGED, DUPLICATED, FOLLOW_UP, PARTS, Part, params_of
+from opsledger.destinations.sandbox.client import SandboxControl
+
+WAIT_SECONDS_MAX = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """Where the product and the sandbox are, and with what one gets in."""
+
+    web_url: str
+    token: str
+    shop_secret: bytes
+    sandbox: SandboxControl
+
+    def post(self, path: str, body: bytes, headers: dict[str, str]) -> dict[str, Any]:
+        """Posts, and again while nothing answers: the same operation twice is the same operation."""
+        request = Request(f"{self.web_url}{path}", body, headers, method="POST")  # noqa: S310 - our own address
+        opener = build_opener(ProxyHandler({}))
+        until = time.monotonic() + WAIT_SECONDS_MAX
+        while True:
+            try:
+                with opener.open(request, timeout=20) as reply:
+                    return dict(json.load(reply) or {})
+            except HTTPError as why:
+                raise RuntimeError(f"{path} answered {why.code}: {why.read()[:500]!r}") from why
+            except (URLError, ConnectionError, TimeoutError):
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.5)
+
+    def record(self, operation_id: str, workflow: str, params: dict[str, Any]) -> str:
+        """Records an operation; returns its public id."""
+        body = json.dumps({"operation_id": operation_id, "workflow": workflow, "params": params}).encode()
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        return str(self.post("/api/v1/operations", body, headers)["id"])
+
+    def deliver(self, event_id: str, params: dict[str, Any]) -> None:
+        """One delivery of a shop's event, signed as Standard Webhooks does."""
+        body = json.dumps(_event(params)).encode()
+        timestamp = str(int(time.time()))
+        signed = hmac.new(
+            self.shop_secret, f"{event_id}.{timestamp}.".encode() + body, hashlib.sha256
+        ).digest()
+        headers = {
+            "Content-Type": "application/json",
+            "webhook-id": event_id,
+            "webhook-timestamp": timestamp,
+            "webhook-signature": f"v1,{base64.b64encode(signed).decode()}",
+        }
+        self.post("/hooks/shop", body, headers)
+
+
+def _event(params: dict[str, Any]) -> dict[str, Any]:
+    task = {name: params[name] for name in ("subject", "queue", "due_date")}
+    message = {"subject": params["message_subject"], "text": params["message_text"]}
+    answered = {name: params[name] for name in ("campaign", "company", "account", "email")}
+    occurred = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return {
+        "type": "campaign.answered",
+        "timestamp": occurred,
+        "data": {**answered, "task": task, "message": message},
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    part: Part
+    public_id: str
+    params: dict[str, Any]
+
+    @property
+    def identity(self) -> str:
+        return f"{self.public_id}-1"
+
+
+def play(doors: Doors) -> list[Played]:
+    """Records all operations and tells the sandbox how to treat each. Sending should be off meanwhile."""
+    played: list[Played] = []
+    number = 0
+    for part in (*PARTS, DUPLICATED, CHANGED):
+        for _ in range(part.count):
+            number += 1
+            params = params_of(number, part.workflow, part.params)
+            if part.by_webhook:
+                for _ in range(part.by_webhook):
+                    doors.deliver(f"evt-answered-{number:03d}", params)
+                continue
+            public_id = doors.record(f"spring-launch:req-{8800 + number}", part.workflow, params)
+            one = Played(part, public_id, params)
+            if part.prepare is not None:
+                part.prepare(doors.sandbox, one.identity, params)
+            played.append(one)
+    return played
+
+
+def interfere(doors: Doors, played: list[Played]) -> None:
+    """What happens at the other system behind our back: a proxy sends a request twice, a colleague edits a record."""
+    for one in played:
+        if one.part not in (DUPLICATED, CHANGED):
+            continue
+        fields = {name: one.params[name] for name in ("subject", "queue", "due_date", "account")}
+        record = _made(doors, one.identity)
+        if record is None:
+            continue
+        if one.part is DUPLICATED:
+            _call(doors, "POST", "/crm/tasks", {**fields, "external_id": one.identity})
+        else:
+            _call(doors, "PATCH", f"/crm/tasks/{record}", {"due_date": "2027-01-31"})
+
+
+def _made(doors: Doors, identity: str) -> str | None:
+    """The record that our request made, as soon as it has."""
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        effects = doors.sandbox.effects(identity=identity)
+        if effects:
+            return str(effects[0]["reference"])
+        time.sleep(0.02)
+    return None
+
+
+def _call(doors: Doors, method: str, path: str, fields: dict[str, Any]) -> None:
+    headers = {"Content-Type": "application/json"}
+    request = Request(f"{doors.sandbox.url}{path}", json.dumps(fields).encode(), headers, method=method)  # noqa: S310
+    with build_opener(ProxyHandler({})).open(request, timeout=20) as reply:
+        reply.read()
+
+
+__all__ = ["FOLLOW_UP", "Doors", "interfere", "play"]

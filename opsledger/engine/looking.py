@@ -1,0 +1,117 @@
+"""Lookups: asking a destination what it has for an action. They read; nothing is sent (rules.md, table 5)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from opsledger.destinations import http
+from opsledger.destinations.credentials import CredentialMissing
+from opsledger.destinations.http import Lookup, Wire
+from opsledger.ledger import definitions
+from opsledger.ledger.actions.change import NewEvidence
+from opsledger.ledger.actions.claim import ClaimedLook
+from opsledger.ledger.actions.record import Looked
+from opsledger.ledger.rendering import step_identity
+from opsledger.lib.ids import new_id
+from opsledger.rules.facts import LookupFact, LookupStatus
+
+
+def look(claimed: ClaimedLook, wire: Wire) -> Looked:
+    """Makes one lookup, in a thread that touches no database."""
+    destination = definitions.destination(claimed.destination_version_id)
+    action = destination.actions[claimed.action]
+    try:
+        if claimed.state == "accepted" and claimed.reference and action.read is not None:
+            found = http.read(wire, destination, action, claimed.reference)
+        else:
+            found = _search(claimed, wire)
+    except CredentialMissing as why:
+        found = Lookup(LookupFact(LookupStatus.ACCESS_REFUSED, error=str(why)))
+    return looked_of(claimed, found)
+
+
+def _search(claimed: ClaimedLook, wire: Wire) -> Lookup:
+    """By our identity; and by the reference that the destination itself named (409: it exists, and this is it)."""
+    destination = definitions.destination(claimed.destination_version_id)
+    action = destination.actions[claimed.action]
+    identity = step_identity(claimed.operation_id, claimed.step_number)
+    params = json.loads(claimed.params, parse_float=Decimal)
+    named = claimed.hint if action.read is not None else None
+    if action.search is None:
+        return (
+            http.read(wire, destination, action, named)
+            if named
+            else http.search(wire, destination, action, identity, params)
+        )
+    found = http.search(wire, destination, action, identity, params)
+    if named and not any(record.reference == named for record in found.fact.records):
+        read = http.read(wire, destination, action, named)
+        if read.fact.records:
+            fact = LookupFact(
+                LookupStatus.RECORDS, (*found.fact.records, *read.fact.records), found.fact.complete
+            )
+            return Lookup(fact, read.content, read.status, read.final if not found.fact.records else "")
+    return found
+
+
+def looked_of(claimed: ClaimedLook, found: Lookup) -> Looked:
+    """The record's view of a lookup; the rules judge it when it is recorded."""
+    evidence = NewEvidence(
+        id=new_id(),
+        step=claimed.step_number,
+        attempt_id=None,
+        kind="lookup",
+        origin=claimed.destination_slug,
+        says="",
+        sentence="",
+        digest=hashlib.sha256(found.content).digest(),
+        content=found.content,
+        facts={"status": found.status, "error": found.fact.error, "final": found.final},
+    )
+    return Looked(
+        operation_id=claimed.operation_id,
+        step_number=claimed.step_number,
+        identity=step_identity(claimed.operation_id, claimed.step_number),
+        request_fields=request_fields(claimed.body),
+        fact=found.fact,
+        final=found.final,
+        evidence=evidence,
+        destination_id=claimed.destination_id,
+    )
+
+
+def request_fields(body: bytes | None) -> dict[str, str]:
+    """What was sent, field by field, as text: what a found record is compared with."""
+    if not body:
+        return {}
+    try:
+        value = json.loads(bytes(body), parse_float=Decimal)
+    except ValueError:
+        return {}
+    fields: dict[str, str] = {}
+    _flatten(value, "", fields)
+    return fields
+
+
+def _flatten(value: Any, path: str, into: dict[str, str]) -> None:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            _flatten(inner, f"{path}.{name}" if path else str(name), into)
+    else:
+        into[path] = value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A typed reference, read at the destination: the comparison, or why nothing could be compared."""
+
+    read: bool
+    why: str = ""
+    rows: tuple[Any, ...] = ()  # rules.matching.FieldRow
+    identity_is_ours: bool = False
+    found: bool = False
+    content_digest: str = ""

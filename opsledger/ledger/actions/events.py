@@ -1,0 +1,293 @@
+"""Events: each kept once, each time we were told of it counted, the bytes kept as they came.
+
+1. INSERT … ON CONFLICT DO NOTHING: the unique key of source and event id decides who is first.
+2. No row back: a second statement counts the delivery on the event that is there.
+3. The same event id with another body is never merged and never guessed about: a hold asks a person.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from opsledger.journal.append import Line, append, body, keep_text
+from opsledger.ledger.actions.settle import By, Refused, Stale
+from opsledger.ledger.clock import database_now
+from opsledger.ledger.models import Definition, Hold, Operation
+from opsledger.lib.ids import new_id
+from opsledger.rules.identity import dedupe_key
+from opsledger.rules.states import HoldReason
+
+DUE_SECONDS = 4 * 3600
+_NAMED_ONLY = bytes(32)  # the digest of an event that an automation named and no delivery has brought yet
+
+
+class UnknownSource(LookupError):
+    """An event that can't be named; `field` says which part is wrong."""
+
+    def __init__(self, why: str, field: str) -> None:
+        super().__init__(why)
+        self.field = field
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvent:
+    """One delivery, verified and read. Texts are storable: without NUL and halves of surrogate pairs."""
+
+    team_id: UUID
+    source_id: UUID
+    source_version_id: UUID
+    event_id: str
+    raw: bytes  # as received
+    taken: bytes  # what was read from it: decompressed, a form's field unwrapped
+    content_type: str
+    content_encoding: str = ""
+    topic: str = ""
+    occurred_at: datetime | None = None
+    occurred_text: str = ""
+    occurred_flagged: bool = False
+    projection: str = ""
+    secret_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedEvent:
+    id: UUID
+    new: bool  # nobody had told of it before
+    conflict: bool = False  # the id is known with another body
+    unjudged: bool = False  # such a conflict that no person has seen yet
+    delivery_count: int = 1
+
+
+def open_event_here(event: NewEvent, *, actor: str) -> OpenedEvent:
+    """Keeps an event and this delivery of it, inside the caller's transaction.
+
+    The event's row stays locked until the commit, so that simultaneous copies follow each other.
+    """
+    key = dedupe_key(str(event.source_id), event.event_id)
+    digest = hashlib.sha256(event.taken).digest()
+    body_id = _keep_body(event)
+    made = _insert(event, key, digest)
+    opened = OpenedEvent(made, new=True) if made else _count_delivery(event, key, digest, body_id)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO ledger_delivery (id, event_id, received_at, body_id, secret_name, conflict)"
+            " VALUES (%s, %s, now(), %s, %s, %s)",
+            [new_id(), opened.id, body_id, event.secret_name, opened.conflict],
+        )
+    if opened.new:
+        append([Line("event", opened.id, "event_received", actor, body({"digest": digest.hex()}))])
+    return opened
+
+
+def _keep_body(event: NewEvent) -> int:
+    """The row of these bytes: the same bytes from the same source are kept once."""
+    digest = hashlib.sha256(event.raw).digest()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO ledger_rawbody (source_id, digest, content, content_type, content_encoding)"
+            " VALUES (%s, %s, %s, %s, %s) ON CONFLICT (source_id, digest) DO NOTHING RETURNING id",
+            [event.source_id, digest, event.raw, event.content_type, event.content_encoding],
+        )
+        row = cursor.fetchone()
+        if row is None:
+            cursor.execute(
+                "SELECT id FROM ledger_rawbody WHERE source_id = %s AND digest = %s",
+                [event.source_id, digest],
+            )
+            row = cursor.fetchone()
+        kept: int = row[0]
+        return kept
+
+
+def _insert(event: NewEvent, key: bytes, digest: bytes) -> UUID | None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO ledger_event (id, team_id, source_id, source_version_id, event_id, event_key, digest, topic,"
+            " occurred_at, occurred_text, occurred_flagged, received_at, delivery_count, projection)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, now(), 1, %s)"
+            " ON CONFLICT (source_id, event_key) DO NOTHING RETURNING id",
+            [
+                new_id(), event.team_id, event.source_id, event.source_version_id, event.event_id, key, digest,
+                event.topic, event.occurred_at, event.occurred_text, event.occurred_flagged, event.projection,
+            ],
+        )  # fmt: skip
+        row = cursor.fetchone()
+        return row[0] if row else None
+
+
+_COUNT = """
+UPDATE ledger_event SET
+    delivery_count = delivery_count + CASE WHEN digest = %(named)s THEN 0 ELSE 1 END,
+    digest = CASE WHEN digest = %(named)s THEN %(digest)s ELSE digest END,
+    source_version_id = CASE WHEN digest = %(named)s THEN %(version)s::uuid ELSE source_version_id END,
+    topic = CASE WHEN digest = %(named)s THEN %(topic)s ELSE topic END,
+    occurred_at = CASE WHEN digest = %(named)s THEN %(occurred_at)s::timestamptz ELSE occurred_at END,
+    occurred_text = CASE WHEN digest = %(named)s THEN %(occurred_text)s ELSE occurred_text END,
+    occurred_flagged = CASE WHEN digest = %(named)s THEN %(occurred_flagged)s ELSE occurred_flagged END,
+    projection = CASE WHEN digest = %(named)s THEN %(projection)s ELSE projection END
+ WHERE source_id = %(source)s AND event_key = %(key)s RETURNING id, digest, delivery_count
+"""
+
+
+def _count_delivery(event: NewEvent, key: bytes, digest: bytes, body_id: int) -> OpenedEvent:
+    """Counts a delivery of an event that is there. The first one of an event that was only named fills it in."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _COUNT,
+            {
+                "named": _NAMED_ONLY, "digest": digest, "version": event.source_version_id, "topic": event.topic,
+                "occurred_at": event.occurred_at, "occurred_text": event.occurred_text,
+                "occurred_flagged": event.occurred_flagged, "projection": event.projection,
+                "source": event.source_id, "key": key,
+            },
+        )  # fmt: skip
+        event_id, known, count = cursor.fetchone()
+        conflict = bytes(known) != digest
+        unjudged = False
+        if conflict:
+            cursor.execute(
+                "SELECT 1 FROM ledger_delivery WHERE event_id = %s AND body_id = %s LIMIT 1",
+                [event_id, body_id],
+            )
+            unjudged = cursor.fetchone() is None
+    return OpenedEvent(event_id, False, conflict, unjudged, count)
+
+
+def open_named_event_here(team_id: UUID, source: str, event_id: str, *, actor: str) -> UUID:
+    """The event that an automation names; noted when no delivery has brought it. UnknownSource when it can't be."""
+    found = Definition.objects.filter(team_id=team_id, kind="source", slug=source, current__isnull=False)
+    row = found.values_list("pk", "current_id").first()
+    if row is None:
+        raise UnknownSource("is not a source of this team", "source")
+    key, made = dedupe_key(str(row[0]), event_id), new_id()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO ledger_event (id, team_id, source_id, source_version_id, event_id, event_key, digest, topic,"
+            " occurred_text, occurred_flagged, received_at, delivery_count, projection)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, '', '', false, now(), 1, '')"
+            " ON CONFLICT (source_id, event_key) DO NOTHING RETURNING id",
+            [made, team_id, row[0], row[1], event_id, key, _NAMED_ONLY],
+        )
+        if cursor.fetchone():
+            append([Line("event", made, "event_named", actor, body({}))])
+            return made
+        cursor.execute("SELECT id FROM ledger_event WHERE source_id = %s AND event_key = %s", [row[0], key])
+        known: UUID = cursor.fetchone()[0]
+        return known
+
+
+# Holds at an event
+
+
+@dataclass(frozen=True, slots=True)
+class EventQuestion:
+    """Why a person has to look at an event. `facts` are for the page, without personal data."""
+
+    event_id: UUID
+    team_id: UUID
+    reason: HoldReason
+    title: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+_IF_NOBODY = {
+    HoldReason.EVENT_CONFLICT: "What was taken first stands; from the other nothing follows.",
+    HoldReason.DATA_MISSING: "No operation follows from this event.",
+}
+
+
+def open_event_hold_here(question: EventQuestion, *, actor: str) -> bool:
+    """Asks a person about an event, inside the caller's transaction. False when it is being asked already."""
+    now, hold_id = database_now(), new_id()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO ledger_hold (id, team_id, event_id, reason, version, opened_at, due_at, closed_by, answer, facts,"
+            " if_nobody, title, operation_text_id, destination_slug, action, workflow_slug)"
+            " VALUES (%s, %s, %s, %s, 1, %s, %s, '', '', %s, %s, %s, '', '', '', '')"
+            " ON CONFLICT (event_id) WHERE closed_at IS NULL AND event_id IS NOT NULL DO NOTHING RETURNING id",
+            [
+                hold_id, question.team_id, question.event_id, question.reason.value, now,
+                now + timedelta(seconds=DUE_SECONDS), json.dumps(dict(question.facts), sort_keys=True),
+                _IF_NOBODY[question.reason], question.title,
+            ],
+        )  # fmt: skip
+        if cursor.fetchone() is None:
+            return False
+    facts = {"hold": str(hold_id), "reason_of_hold": question.reason.value}
+    append([Line("event", question.event_id, "event_held", actor, body(facts))])
+    return True
+
+
+def close_event_holds_here(event_id: UUID, reason: HoldReason, *, actor: str) -> None:
+    """Ends the question by evidence: what was missing has come."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE ledger_hold SET closed_at = now(), closed_by = 'evidence', version = version + 1"
+            " WHERE event_id = %s AND reason = %s AND closed_at IS NULL RETURNING id",
+            [event_id, reason.value],
+        )
+        closed = [row[0] for row in cursor.fetchall()]
+    append(
+        Line("event", event_id, "event_hold_ended", actor, body({"hold": str(one), "by": "evidence"}))
+        for one in closed
+    )
+
+
+FIRST_STANDS, RECORDED_APART = "first_stands", "recorded_apart"
+EVENT_ANSWERS = (FIRST_STANDS, RECORDED_APART)
+
+
+def settle_event_hold(
+    hold_id: UUID, answer: str, version: int, reason: str, by: By, *, operation: UUID | None = None
+) -> None:
+    """A person's answer about an event: nothing follows from it, or an operation that was recorded apart does.
+
+    1. The hold's row is locked (FOR UPDATE on ledger_hold) and read again.
+    2. Another version than the one decided on, or closed: Stale, nothing is written.
+    3. The hold ends; answer, reason and journal line are written together. The event itself never changes.
+    """
+    if not reason.strip():
+        raise Refused("Write the reason; it is kept with the decision.", field="reason")
+    if answer not in EVENT_ANSWERS:
+        raise Refused(f"Answer with one of: {', '.join(EVENT_ANSWERS)}.", field="answer")
+    if (answer == RECORDED_APART) != (operation is not None):
+        raise Refused(f"Name the operation with {RECORDED_APART}, and only then.", field="operation")
+    with transaction.atomic(durable=True):
+        hold = Hold.objects.select_for_update(of=("self",)).get(pk=hold_id)
+        if hold.event_id is None:
+            raise Refused("This hold is not about an event; it is settled where it belongs.")
+        if hold.version != version or hold.closed_at is not None:
+            raise Stale(hold)
+        if operation and not Operation.objects.filter(pk=operation, team_id=hold.team_id).exists():
+            raise Refused("There is no such operation in this team.", field="operation")
+        Hold.objects.filter(pk=hold_id).update(
+            closed_at=database_now(), closed_by=by.actor, answer=answer, version=version + 1
+        )
+        facts = {"hold": str(hold_id), "answer": answer, "hold_version": version,
+                 "reason": keep_text(hold.event_id, reason)}  # fmt: skip
+        if operation:
+            facts["operation"] = str(operation)
+        append([Line("event", hold.event_id, "answered", by.actor, body(facts))])
+
+
+# What was refused at the door
+
+
+def record_refusal(source_slug: str, team_id: UUID | None, reason: str, sentence: str) -> None:
+    """Counts a refusal on its row of the day; one statement of its own. `reason` is one of our words."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO ledger_refusal (source_slug, team_id, reason, day, count, last_at, last_sentence)"
+            " VALUES (%s, %s, %s, (now() AT TIME ZONE 'UTC')::date, 1, now(), %s)"
+            " ON CONFLICT (team_id, source_slug, reason, day) DO UPDATE SET count = ledger_refusal.count + 1,"
+            " last_at = excluded.last_at, last_sentence = excluded.last_sentence",
+            [source_slug, team_id, reason, sentence],
+        )

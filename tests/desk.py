@@ -1,0 +1,95 @@
+"""A team, the demo's definitions at a sandbox of the test's own, and operations to play with."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opsledger.accounts.actions import add_person, add_team
+from opsledger.accounts.models import Team
+from opsledger.destinations.http import Wire
+from opsledger.destinations.sandbox.client import SandboxControl
+from opsledger.destinations.sandbox.peer import SandboxPeer
+from opsledger.destinations.transport import AddressGuard
+from opsledger.engine import dispatch, reconcile, sweep
+from opsledger.engine.loading import read_files
+from opsledger.ledger.actions.definitions import current_workflow, forget_current, load
+from opsledger.ledger.actions.open import NewOperation, Opened, open_operations
+from opsledger.ledger.models import Operation, Step
+
+DEFINITIONS = Path(__file__).resolve().parents[1] / "demo" / "definitions"
+WIRE = Wire(AddressGuard.of(["127.0.0.0/8"]))
+
+
+@pytest.fixture
+def sandbox() -> Iterator[SandboxControl]:
+    peer = SandboxPeer(port=0)
+    peer.start()
+    yield SandboxControl(peer.url)
+    peer.stop()
+
+
+@dataclass
+class Desk:
+    """What a test does with the engine, without Celery in between."""
+
+    team: Team
+    sandbox: SandboxControl
+
+    def open(self, workflow: str = "campaign_follow_up", operation_id: str | None = None, **extra: Any) -> Opened:
+        return open_operations([self.wanted(workflow, operation_id, **extra)])[0]
+
+    def wanted(self, workflow: str = "campaign_follow_up", operation_id: str | None = None, **extra: Any) -> NewOperation:
+        current = current_workflow(self.team.pk, workflow)
+        return NewOperation(
+            team_id=self.team.pk,
+            operation_id=operation_id or f"test:{uuid.uuid4()}",
+            workflow_version_id=current.version_id,
+            destinations=current.destinations,
+            params=params(workflow, **extra),
+            actor="test",
+        )
+
+    def send(self) -> dispatch.Counts:
+        return dispatch.run_once(wire=WIRE, threads=8, claim_for_seconds=0.5)
+
+    def look(self) -> int:
+        return reconcile.run_once(wire=WIRE, threads=8, look_for_seconds=0.5)
+
+    def sweep(self) -> sweep.Swept:
+        return sweep.run_once()
+
+    def step(self, opened: Opened, number: int = 1) -> Step:
+        return Step.objects.get(operation_id=opened.id, number=number)
+
+    def operation(self, opened: Opened) -> Operation:
+        return Operation.objects.get(pk=opened.id)
+
+
+def params(workflow: str, **extra: Any) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "campaign": "spring launch", "company": "Alder Works", "account": "ACC-4417", "subject": "Call Alder Works",
+        "queue": "launch-care", "due_date": "2026-12-16",
+    }  # fmt: skip
+    if workflow == "campaign_follow_up":
+        values |= {
+            "email": "contact@customers.example",
+            "message_subject": "Thank you",
+            "message_text": "We will call you.",
+        }
+    return values | extra
+
+
+@pytest.fixture
+def desk(transactional_db: None, sandbox: SandboxControl, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    monkeypatch.setenv("SANDBOX_URL", sandbox.url)
+    forget_current()
+    owner = add_person(email="owner@test.example", display_name="Test owner", password="correct horse battery")
+    team = add_team(slug="desk", name="Desk", fallback_owner=owner)
+    load(team.pk, read_files([DEFINITIONS]), actor="test")
+    return Desk(team, sandbox)
