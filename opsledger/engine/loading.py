@@ -71,9 +71,11 @@ def _read(path: Path, problems: list[str]) -> list[AnyDefinition]:
 def _resolved(path: Path, one: AnyDefinition, problems: list[str]) -> AnyDefinition:
     if not isinstance(one, DestinationDefinition):
         return one
-    for name in _VARIABLE.findall(one.base_url):
-        if not os.environ.get(name):
-            problems.append(f"{path}: destination.{one.slug}.base_url: the variable {name} is not set")
+    problems += [
+        f"{path}: destination.{one.slug}.base_url: the variable {name} is not set"
+        for name in _VARIABLE.findall(one.base_url)
+        if not os.environ.get(name)
+    ]
     return replace(one, base_url=_VARIABLE.sub(lambda found: os.environ.get(found[1], ""), one.base_url))
 
 

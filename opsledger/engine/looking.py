@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -103,15 +102,3 @@ def _flatten(value: Any, path: str, into: dict[str, str]) -> None:
             _flatten(inner, f"{path}.{name}" if path else str(name), into)
     else:
         into[path] = value if isinstance(value, str) else json.dumps(value, default=str)
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A typed reference, read at the destination: the comparison, or why nothing could be compared."""
-
-    read: bool
-    why: str = ""
-    rows: tuple[Any, ...] = ()  # rules.matching.FieldRow
-    identity_is_ours: bool = False
-    found: bool = False
-    content_digest: str = ""

@@ -15,7 +15,7 @@ from opsledger.engine.wire import installed_wire
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.claim import claim_looks
 from opsledger.ledger.actions.destinations import record_access_refused
-from opsledger.ledger.actions.record import record_looks
+from opsledger.ledger.actions.record import Looked, record_looks
 from opsledger.rules.facts import LookupStatus
 
 log = logging.getLogger(__name__)
@@ -45,13 +45,13 @@ def run_once(
                 connection.close()
                 return count
             count += len(looked)
-            for one in looked:
-                if one.fact.status is LookupStatus.ACCESS_REFUSED:
-                    record_access_refused(one.destination_id)
+            for made in looked:
+                if made.fact.status is LookupStatus.ACCESS_REFUSED:
+                    record_access_refused(made.destination_id)
             if time.monotonic() > until:
                 return count
 
 
-def _one_per_operation(looked: list) -> list:  # type: ignore[type-arg]
+def _one_per_operation(looked: list[Looked]) -> list[Looked]:
     """Two steps of one operation are recorded in two turns; the second is due again at once."""
     return list({one.operation_id: one for one in looked}.values())

@@ -11,8 +11,8 @@ from uuid import UUID
 
 from django.db import connection
 
-from opsledger.lib.ids import new_id
 from opsledger.journal.hashing import text_digest
+from opsledger.lib.ids import new_id
 
 # One statement for many lines: at most one line per subject, because a chain's head is taken by its UPDATE.
 _APPEND = """

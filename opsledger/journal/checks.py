@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.core import checks
+from django.core.checks import CheckMessage, Error, Tags, register
 from django.db import connections
 
 POSTGRES_VERSION_MIN = 140_000
 
 
 @register(Tags.database)
-def server_is_new_enough(
-    app_configs: Any, databases: list[str] | None = None, **kwargs: Any
-) -> list[CheckMessage]:
+def server_is_new_enough(app_configs: Any, databases: Any = None, **kwargs: Any) -> list[CheckMessage]:
     """PostgreSQL 14 or newer; nothing newer is used."""
     if not databases or "default" not in databases:
         return []
@@ -31,9 +30,7 @@ def server_is_new_enough(
 
 
 @register(Tags.database)
-def journal_is_out_of_reach(
-    app_configs: Any, databases: list[str] | None = None, **kwargs: Any
-) -> list[CheckMessage]:
+def journal_is_out_of_reach(app_configs: Any, databases: Any = None, **kwargs: Any) -> list[CheckMessage]:
     """The application's role should not own the journal; with one role only, the triggers alone refuse."""
     if not databases or "default" not in databases:
         return []
@@ -45,7 +42,7 @@ def journal_is_out_of_reach(
     if row is None or not row[0]:
         return []
     return [
-        Warning(
+        checks.Warning(
             "The application's database role owns the journal; only triggers protect it.",
             hint="Give a second role: DATABASE_OWNER_URL for migrations, DATABASE_URL for the application.",
             id="journal.W001",

@@ -49,7 +49,9 @@ class Fault:
         return f"{self.subject_kind} {self.subject_id}: {self.why}"
 
 
-def chains(after: UUID = FIRST, until: UUID = LAST, *, changed_since: datetime | None = None) -> Iterator[list[ChainRow]]:
+def chains(
+    after: UUID = FIRST, until: UUID = LAST, *, changed_since: datetime | None = None
+) -> Iterator[list[ChainRow]]:
     """Chains with `after` < subject <= `until`, in batches by subject."""
     since = " AND EXISTS (SELECT 1 FROM journal_entry e WHERE e.subject_id = c.subject_id AND e.at >= %s)"
     query = (
@@ -58,7 +60,12 @@ def chains(after: UUID = FIRST, until: UUID = LAST, *, changed_since: datetime |
     )
     while True:
         with connection.cursor() as cursor:
-            parameters = [after, until, *([changed_since] if changed_since else []), BATCH]
+            parameters: list[UUID | datetime | int] = [
+                after,
+                until,
+                *([changed_since] if changed_since else []),
+                BATCH,
+            ]
             cursor.execute(query, parameters)
             rows = [ChainRow(row[0], row[1], row[2], bytes(row[3])) for row in cursor.fetchall()]
         if not rows:
@@ -76,7 +83,9 @@ def entries_of(subjects: list[UUID]) -> dict[UUID, list[EntryRow]]:
         )
         found: dict[UUID, list[EntryRow]] = {}
         for row in cursor.fetchall():
-            found.setdefault(row[0], []).append(EntryRow(row[1], row[2], row[3], row[4], row[5], bytes(row[6])))
+            found.setdefault(row[0], []).append(
+                EntryRow(row[1], row[2], row[3], row[4], row[5], bytes(row[6]))
+            )
     return found
 
 
@@ -87,13 +96,22 @@ def chain_fault(chain: ChainRow, entries: list[EntryRow]) -> Fault | None:
         if entry.seq != place:
             return Fault(chain.subject_kind, chain.subject_id, f"entry {place} is missing")
         wanted = entry_hash(
-            previous, chain.subject_kind, chain.subject_id, entry.seq, entry.at, entry.kind, entry.actor, entry.body
+            previous,
+            chain.subject_kind,
+            chain.subject_id,
+            entry.seq,
+            entry.at,
+            entry.kind,
+            entry.actor,
+            entry.body,
         )
         if wanted != entry.hash:
             return Fault(chain.subject_kind, chain.subject_id, f"entry {place} ({entry.kind}) was changed")
         previous = entry.hash
     if len(entries) != chain.length or previous != chain.head:
-        why = f"the chain's head says {chain.length} entries, {len(entries)} are there or the last one differs"
+        why = (
+            f"the chain's head says {chain.length} entries, {len(entries)} are there or the last one differs"
+        )
         return Fault(chain.subject_kind, chain.subject_id, why)
     return None
 
@@ -106,4 +124,6 @@ def orphans(limit: int = 10) -> list[Fault]:
             " (SELECT 1 FROM journal_chain c WHERE c.subject_id = e.subject_id) LIMIT %s",
             [limit],
         )
-        return [Fault(kind, subject_id, "its chain's head is missing") for kind, subject_id in cursor.fetchall()]
+        return [
+            Fault(kind, subject_id, "its chain's head is missing") for kind, subject_id in cursor.fetchall()
+        ]

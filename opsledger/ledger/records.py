@@ -110,7 +110,7 @@ def load(operation_ids: Iterable[UUID]) -> dict[UUID, Loaded]:
 def _rows(query: str, ids: Sequence[UUID]) -> list[Any]:
     connection.ensure_connection()
     with connection.connection.cursor(row_factory=namedtuple_row) as cursor:
-        return cursor.execute(query, [list(ids)]).fetchall()
+        return list(cursor.execute(query, [list(ids)]).fetchall())
 
 
 def _step(row: Any) -> Step:

@@ -141,4 +141,4 @@ def _spread(destination_id: UUID, rate_per_second: float) -> int:
             " WHERE s.id = place.id AND s.act = 'send'",
             [rate_per_second, destination_id],
         )
-        return cursor.rowcount
+        return int(cursor.rowcount)

@@ -89,7 +89,7 @@ def settle_hold(hold_id: UUID, decision: Decision, by: By, *, extra: tuple[NewEv
             raise Stale(hold)
         taken_by = None
         if decision.reference and decision.answer in NEEDS_REFERENCE:
-            taken_by = reference_holder(hold.step.destination_id, decision.reference, hold.step_id)
+            taken_by = reference_holder(hold.step.destination_id, decision.reference, hold.step.pk)
         if taken_by:
             raise Refused(
                 f"Reference {decision.reference} already belongs to operation {taken_by}.", field="reference"

@@ -32,10 +32,8 @@ class Command(BaseCommand):
         jobs, since = options["jobs"], _since(options["since"])
         if not 1 <= jobs <= 32:
             raise CommandError("--jobs must be from 1 to 32.")
-        if jobs == 1:
-            verified = verify_range(FIRST, LAST, since, options["resume"])
-        else:
-            verified = _share(jobs, since)
+        alone = jobs == 1
+        verified = verify_range(FIRST, LAST, since, options["resume"]) if alone else _share(jobs, since)
         faults = [*verified[2], *orphans(), *operations_without_journal()]
         self.stdout.write(f"{verified[0]} chains, {verified[1]} entries read.")
         if faults:
@@ -96,7 +94,7 @@ def _verify_batch(batch: list[Any]) -> tuple[int, list[Fault]]:
         for chain in batch
         if chain.subject_kind == "operation" and chain.subject_id not in broken
     }
-    moving = [fault for fault in state_faults(lines)]
+    moving = state_faults(lines)
     if moving:
         again = entries_of([fault.subject_id for fault in moving])
         faults += state_faults(again)
