@@ -144,9 +144,11 @@ LOGOUT_REDIRECT_URL = "/accounts/login/"
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = 0.25
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_USERNAME_FORM_FIELD = "username"  # the form's field; by default axes looks for one named like USERNAME_FIELD
 AXES_LOCKOUT_CALLABLE = "opsledger.console.errors.locked_out"
 AXES_RESET_ON_SUCCESS = True
-AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # the page says when sign-in works again, and that stays true
+# The page says when sign-in works again, and a further try does not move that moment.
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_CLIENT_IP_CALLABLE = "opsledger.console.http.client_address"
 AXES_VERBOSE = False
 AXES_SENSITIVE_PARAMETERS = ["password"]
@@ -167,6 +169,7 @@ WHITENOISE_MAX_AGE = 3600
 # Served from the collected files; without them (tests, a first look) from where they lie.
 WHITENOISE_USE_FINDERS = not (STATIC_ROOT / "staticfiles.json").exists()
 if WHITENOISE_USE_FINDERS:
+    STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # WhiteNoise warns of a folder that is missing
     STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 
 # One limit for every body that comes in, named in the 413 (docs/api.md). Django's own limit stays above it.

@@ -164,14 +164,14 @@ SCOPE_GRANTS: Mapping[Scope, frozenset[Permission]] = {
 AUTOMATION_SCOPES = (Scope.READ, Scope.RECORD, Scope.CLAIM, Scope.REPORT, Scope.PROPOSE)
 PERSONAL_SCOPES = (Scope.READ, Scope.PROPOSE, Scope.OPERATE, Scope.DECIDE, Scope.ADMINISTER)
 SCOPE_WORDS: Mapping[Scope, str] = {
-    Scope.READ: "read operations, holds, insights",
-    Scope.RECORD: "record operations",
-    Scope.CLAIM: "claim steps",
-    Scope.REPORT: "report outcomes and evidence",
-    Scope.PROPOSE: "propose answers and content",
+    Scope.READ: "operations, holds, insights, audit",
+    Scope.RECORD: "new operations",
+    Scope.CLAIM: "steps to do",
+    Scope.REPORT: "outcomes and evidence",
+    Scope.PROPOSE: "answers and content",
     Scope.OPERATE: "assign, note, check now, pause and resume destinations",
     Scope.DECIDE: "settle, withdraw, cancel, approve, replay, reveal",
-    Scope.ADMINISTER: "manage people, teams, tokens and definitions",
+    Scope.ADMINISTER: "people, teams, tokens and definitions",
 }
 
 

@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 
 from opsledger.accounts.models import Person
+from opsledger.accounts.roles import Role
 from opsledger.console.permissions import everything_allowed
 
 
@@ -66,7 +67,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         "shortcuts_on": person.shortcuts_on,
         "team": team,
         "teams": list(request.teams),
-        "roles": [role.value for role in sorted(roles)],
+        "roles": [role.value for role in Role if role in roles],
         "may": everything_allowed(roles),
         "shell": SimpleLazyObject(lambda: _shell(request.path, [team.pk] if team else [])),
     }

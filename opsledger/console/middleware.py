@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 from uuid import UUID
 
@@ -78,16 +78,17 @@ class ConsoleMiddleware:
 
 def _bring_team(request: HttpRequest, person: Person) -> None:
     teams = memberships_of(person)
-    team = _chosen(request, list(teams))
+    team = _chosen(request, teams)
     request.teams, request.team = teams, team  # type: ignore[attr-defined]
     request.team_ids = [one.pk for one in teams]  # type: ignore[attr-defined]
     request.roles = teams[team] if team else frozenset()  # type: ignore[attr-defined]
 
 
-def _chosen(request: HttpRequest, teams: list[Team]) -> Team | None:
-    """The team kept in the session while the person is still in it, else the first by name."""
+def _chosen(request: HttpRequest, teams: Collection[Team]) -> Team | None:
+    """The team kept in the session while the person is still in it, else the oldest."""
     kept = request.session.get(TEAM_KEY)
-    return next((team for team in teams if str(team.pk) == kept), teams[0] if teams else None)
+    oldest = min(teams, key=lambda team: team.pk, default=None)
+    return next((team for team in teams if str(team.pk) == kept), oldest)
 
 
 def choose_team(request: HttpRequest, team_id: UUID) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from django import template
 from django.templatetags.static import static
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from opsledger.accounts.models import Person, initials_of
@@ -155,7 +155,7 @@ def id_text(text: object, copy: bool = False) -> SafeString:
     the same may be different ones. With `copy`, a button copies the exact text.
     """
     raw = str(text)
-    marked = mark_safe("").join(_visible(char, at, len(raw)) for at, char in enumerate(raw))
+    marked = format_html_join("", "{}", ((_visible(char, at, len(raw)),) for at, char in enumerate(raw)))
     warning = _looks_alike(raw)
     shown_id = format_html('<span class="id"{}>{}</span>', _title(warning), marked)
     if not copy:
@@ -179,9 +179,7 @@ def _visible(char: str, at: int, length: int) -> SafeString:
     at_an_end = char == " " and at in (0, length - 1)
     if char.isascii() and char.isprintable() and not at_an_end:
         return format_html("{}", char)
-    if char.isalpha() and char.isprintable() and not char.isascii():
-        return format_html("<mark>{}</mark>", char)
-    if char.isprintable() and not char.isascii() and not unicodedata.combining(char) and char != "\u00a0":
+    if char.isprintable() and not char.isascii() and not unicodedata.combining(char):
         return format_html("<mark>{}</mark>", char)
     return format_html("<mark>U+{}</mark>", f"{ord(char):04X}")
 

@@ -100,14 +100,16 @@ def choose_team(request: ConsoleRequest) -> HttpResponse:
 @require_GET
 def my_permissions(request: ConsoleRequest) -> HttpResponse:
     """What the person may do in the chosen team, and what it would take to do the rest."""
+    members = [member for member in members_of(request.team) if member.person.is_active]
     rows = [
         {
             "words": WORDS[permission],
             "allowed": allowed(request.roles, permission),
             "roles": [role.value for role in roles_with(permission)],
-            "why_not": why_not(request.roles, permission, request.team),
+            "people": [m.person.display_name for m in members if allowed(m.roles, permission)],
         }
         for permission in Permission
+        if roles_with(permission)
     ]
     return page(request, "settings/permissions.html", {"rows": rows})
 
@@ -248,7 +250,10 @@ def teams(request: ConsoleRequest) -> HttpResponse:
 
 
 def _teams_context(request: ConsoleRequest) -> dict[str, Any]:
-    rows = [{"team": team, "roles": sorted(roles)} for team, roles in memberships_of(request.user).items()]
+    rows = [
+        {"team": team, "roles": [role for role in Role if role in roles]}
+        for team, roles in memberships_of(request.user).items()
+    ]
     owners = [member.person for member in members_of(request.team) if Role.OWNER in member.roles]
     return {"rows": rows, "owners": [owner for owner in owners if owner.is_active]}
 
