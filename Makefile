@@ -9,6 +9,7 @@
 PYTHON ?= python3.13 python3.12 python3.11 python3
 VENV := .venv/bin
 LOCAL := $(VENV)/python -m opsledger.local
+COMPILE := --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links
 
 # The first Python that is new enough makes .venv and installs what is pinned; nothing to do takes no time.
 define install
@@ -53,9 +54,10 @@ manage:
 	@exec $(LOCAL) manage $(ARGS)
 
 # For every platform and Python at once; needs `uv` (pip install uv).
+requirements: export UV_CUSTOM_COMPILE_COMMAND = make requirements
 requirements:
-	UV_CUSTOM_COMPILE_COMMAND="make requirements" uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links -q requirements.in -o requirements.txt
-	UV_CUSTOM_COMPILE_COMMAND="make requirements" uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links -q requirements-dev.in -o requirements-dev.txt
+	uv pip compile $(COMPILE) requirements.in -o requirements.txt
+	uv pip compile $(COMPILE) requirements-dev.in -o requirements-dev.txt
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache var/static var/collected var/test

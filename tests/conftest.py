@@ -64,6 +64,9 @@ def _point_settings_at_servers() -> None:
         for key in ("NAME", "USER", "PASSWORD", "HOST", "PORT"):
             settings.DATABASES[alias][key] = known[key]
     settings.REDIS_URL = os.environ["REDIS_URL"]
+    # As in a fresh checkout: what a `make up` collected earlier may be older than the sources under test.
+    settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+    settings.WHITENOISE_USE_FINDERS = True
 
 
 @pytest.fixture(scope="session")

@@ -36,6 +36,7 @@ LOOK_SECONDS = 0.5
 READY_SECONDS_MAX = 120.0
 # A web that ends this often before its first answer will not come up by being started again.
 WEB_FAILURES_MAX = 3
+READY = "ready"
 
 Say = Callable[[str], None]
 
@@ -194,14 +195,14 @@ class Supervisor:
     def _wait_for_web(self) -> None:
         deadline = time.monotonic() + READY_SECONDS_MAX
         web = next(watched for watched in self.watched if watched.program.name == "web")
-        while not answers_ready(self.options):
+        while (answer := ask_readyz(self.options)) != READY:
             self._look()
             if web.failures_count >= WEB_FAILURES_MAX or time.monotonic() > deadline:
                 raise CannotStart(
-                    f"The web process does not come up:\n{tail(web.log)}",
+                    f"The web process does not come up. /readyz: {answer}. Its log ends with:\n{tail(web.log)}",
                     todo=f"The whole log is {web.log}. Mend what it names and start again.",
                 )
-            self.stop.pause(0.1)
+            self.stop.pause(0.2)
 
     def _announce(self, signing_in: str) -> None:
         say(f"\nOpsLedger is up: {self.options.public_url}")
@@ -223,12 +224,14 @@ class Supervisor:
         self.servers.stop()
 
 
-def answers_ready(options: Options) -> bool:
-    """Whether web takes requests: `/readyz` answers 200."""
+def ask_readyz(options: Options) -> str:
+    """READY when web takes requests, else what its `/readyz` answered in at most 200 characters."""
     connection = http.client.HTTPConnection("127.0.0.1", options.port, timeout=5)
     with contextlib.closing(connection):
         try:
             connection.request("GET", "/readyz", headers={"Host": urlsplit(options.public_url).netloc})
-            return connection.getresponse().status == http.client.OK
-        except (OSError, http.client.HTTPException):
-            return False
+            response = connection.getresponse()
+            words = response.read(200).decode("utf-8", "replace")
+        except (OSError, http.client.HTTPException) as why:
+            return f"no answer ({why})"
+    return READY if response.status == http.client.OK else f"{response.status} {words}".strip()

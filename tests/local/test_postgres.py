@@ -101,7 +101,12 @@ def test_a_killed_server_recovers_what_was_committed(room):
 def test_a_lock_file_with_the_number_of_another_program_does_not_stop_the_start(postgres, room):
     postgres.start()
     postgres.stop()
-    for lock in (room.cluster / "postmaster.pid", room.folder / "socket" / ".s.PGSQL.5432.lock"):
+    locks = [room.cluster / "postmaster.pid"]
+    if (
+        room.folder / "socket"
+    ).exists():  # else the path is too long and each start has a socket folder of its own
+        locks.append(room.folder / "socket" / ".s.PGSQL.5432.lock")
+    for lock in locks:
         lock.write_text(f"{os.getpid()}\n{room.cluster}\n")
     assert ask(postgres.start().app, "SELECT 1") == 1
 

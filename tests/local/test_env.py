@@ -1,0 +1,64 @@
+"""Settings from the environment: what counts as absent, what is refused, and by which words."""
+
+from __future__ import annotations
+
+import pytest
+
+from opsledger.lib.env import BadSetting, Env
+
+
+@pytest.mark.parametrize("value", ["", "   "], ids=["empty", "blank"])
+def test_an_empty_value_counts_as_absent(value):
+    env = Env({"NAME": value})
+    assert env.text("NAME", "else") == "else"
+    assert env.number("NAME", 7, least=1, most=9) == 7
+    assert env.flag("NAME", True) is True
+    assert env.names("NAME", ["a"]) == ["a"]
+    assert env.choice("NAME", "a", ("a", "b")) == "a"
+    assert env.url("NAME", "http://a", ("http",)) == "http://a"
+
+
+def test_a_value_from_a_file_loses_the_space_around_it(tmp_path):
+    (tmp_path / "secret").write_text("one two\n")
+    assert Env({"NAME_FILE": str(tmp_path / "secret")}).text("NAME") == "one two"
+
+
+@pytest.mark.parametrize("value", ["-1", "0", "10", "1.5", "1e1", "٣", "0x1", "one", "1 2"])
+def test_a_number_that_is_none_or_out_of_range_is_refused_by_name(value):
+    with pytest.raises(BadSetting, match=r"NAME=.* must be a whole number from 1 to 9"):
+        Env({"NAME": value}).number("NAME", 5, least=1, most=9)
+
+
+@pytest.mark.parametrize(
+    ("value", "meant"), [("1", True), ("Yes", True), ("on", True), ("0", False), ("FALSE", False)]
+)
+def test_a_flag_is_read_in_any_case(value, meant):
+    assert Env({"NAME": value}).flag("NAME", not meant) is meant
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ({"NAME": "a", "NAME_FILE": "/b"}, "NAME and NAME_FILE are both set"),
+        ({"NAME_FILE": "/nowhere"}, "NAME_FILE='/nowhere' can't be read"),
+        ({"NAME_FILE": "/"}, "NAME_FILE='/' can't be read"),
+    ],
+    ids=["both", "absent", "folder"],
+)
+def test_a_value_that_can_not_be_found_is_refused_by_name(source, words):
+    with pytest.raises(BadSetting, match=words):
+        Env(source).text("NAME")
+
+
+def test_a_flag_a_choice_and_a_url_that_make_no_sense_are_refused_by_name():
+    env = Env({"FLAG": "maybe", "CHOICE": "c", "URL": "ftp://x"})
+    with pytest.raises(BadSetting, match="FLAG='maybe' is neither yes nor no"):
+        env.flag("FLAG", False)
+    with pytest.raises(BadSetting, match="CHOICE='c' is not one of: a, b"):
+        env.choice("CHOICE", "a", ("a", "b"))
+    with pytest.raises(BadSetting, match="URL must be a URL that starts with one of: http://"):
+        env.url("URL", "", ("http",))
+
+
+def test_names_are_split_at_commas_and_trimmed():
+    assert Env({"NAME": " a, b ,,c"}).names("NAME", []) == ["a", "b", "c"]
