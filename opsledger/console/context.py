@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -15,11 +15,12 @@ from django.utils.functional import SimpleLazyObject
 from opsledger.accounts.models import Person
 from opsledger.accounts.roles import Role
 from opsledger.console.permissions import everything_allowed
+from opsledger.ledger.queries import nav
 
 
 @dataclass(frozen=True, slots=True)
 class NavItem:
-    key: str  # of the counts
+    key: str  # of `nav.counts`, where it counts this
     path: str
     icon: str
     label: str
@@ -40,11 +41,6 @@ _NAV = (
     NavItem("audit", "/audit/", "n-audit", "Audit"),
     NavItem("settings", "/settings/", "n-settings", "Settings", gap=True),
 )
-
-
-def counts(team_ids: Sequence[UUID]) -> Mapping[str, int]:
-    """Numbers beside the navigation, by `NavItem.key`; `checks_scheduled` and `checks_late` at its foot."""
-    return {}
 
 
 def shell(request: HttpRequest) -> dict[str, Any]:
@@ -81,9 +77,9 @@ class Shell:
 
 
 def _shell(path: str, team_ids: Sequence[UUID]) -> Shell:
-    known = counts(team_ids) if team_ids else {}
-    nav = [replace(item, count=known.get(item.key), current=_is_current(item.path, path)) for item in _NAV]
-    return Shell(nav, known.get("checks_scheduled"), known.get("checks_late"))
+    known = nav.counts(team_ids) if team_ids else {}
+    items = [replace(item, count=known.get(item.key), current=_is_current(item.path, path)) for item in _NAV]
+    return Shell(items, known.get("checks_scheduled"), known.get("checks_late"))
 
 
 def _is_current(path: str, here: str) -> bool:
