@@ -26,7 +26,9 @@ class SendFact:
 
     left: bool
     phase: Phase
-    error: str = ""  # "" when a complete reply came; else one of our words: timeout, reset, closed, refused, ...
+    error: str = (
+        ""  # "" when a complete reply came; else one of our words: timeout, reset, closed, refused, ...
+    )
     status: int | None = None  # also set when the reply was cut after its status line
     headers: tuple[tuple[str, str], ...] = ()  # names in lower case, in the order received
     body: bytes = b""  # at most the profile's cap
@@ -44,6 +46,18 @@ class SendFact:
         """The first value of a header, or None."""
         wanted = name.lower()
         return next((value for key, value in self.headers if key == wanted), None)
+
+
+@dataclass(frozen=True, slots=True)
+class SmtpFact:
+    """One message handed to an SMTP server, one recipient."""
+
+    final_dot: bool  # recorded before the final dot was written: it may have arrived
+    code: int | None = (
+        None  # the reply to the last command, or to the final dot; None: none came, or it was cut
+    )
+    error: str = ""  # as in SendFact
+    elapsed_seconds: float = 0.0
 
 
 class LookupStatus(StrEnum):

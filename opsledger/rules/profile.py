@@ -1,4 +1,4 @@
-"""A destination action's profile: what the destination documents about it. Data only; the versions are ledger rows.
+"""A destination action's profile: what the destination documents about it. Its versions are ledger rows.
 
 Where a profile says nothing, the cautious answer stands. Every override of a default names its source.
 All spans are in seconds.
@@ -58,6 +58,14 @@ class Settles(StrEnum):
     BOTH = "both"
 
 
+class FieldKind(StrEnum):
+    """How a decisive field is compared with a found record's."""
+
+    TEXT = "text"  # byte for byte
+    NUMBER = "number"  # by value: 1.1 is 1.10
+    DATE = "date"  # by the day or the moment, in whatever zone it is written
+
+
 class FinalEffectBy(StrEnum):
     REPORT = "report"  # a webhook or a delivery report tells
     LOOKUP = "lookup"
@@ -76,7 +84,9 @@ class Source:
 class Protection:
     kind: ProtectionKind = ProtectionKind.NONE
     window_seconds: int | None = None  # None: unpublished (idempotency_key) or unlimited (client_id, upsert)
-    operator_window_seconds: int | None = None  # set by the operator where unpublished; shown as the operator's own
+    operator_window_seconds: int | None = (
+        None  # set by the operator where unpublished; shown as the operator's own
+    )
     key_length_max: int = 255
     key_in: str = ""  # "header:Idempotency-Key" or "body:idempotency_key"
     replay: ReplayMeaning = ReplayMeaning.FIRST_ANSWER
@@ -95,7 +105,11 @@ class Lookup:
     looks_min: int = 2  # never below two
     identity: str = ""  # field of a found record that carries our identity, as a dotted path
     decisive: tuple[tuple[str, str], ...] = ()  # (field of the request, field of the record), dotted paths
+    kinds: tuple[
+        tuple[str, FieldKind], ...
+    ] = ()  # (field of the request, how it is compared); others: as text
     by_reference: bool = False  # a typed reference can be read
+    failed_means_no_change: bool = False  # an operation-status lookup's "failed" is documented as no effect
     source: Source | None = None
 
 
@@ -115,8 +129,14 @@ class Reply:
     accepts_only: bool = False  # a 2xx of this action only takes the work over
     empty_ok: bool = False  # a 2xx with an empty body is a success; the reference is then found by a read
     items: str = ""  # dotted path of per-item results in a 207 or 200
+    item_status: str = "status"  # field of an item: its status
+    item_place: str = "index"  # field of an item: its place in the request, from 0
     required: str = ""  # a field without which a close-delimited body counts as incomplete
     meanings: tuple[tuple[str, Meaning], ...] = ()  # ("409" or "409:code.path=value", meaning)
+    exists_reference: str = (
+        ""  # dotted path of the record that an `exists_named` reply names; "" = `reference`
+    )
+    source: Source | None = None  # where the meanings are documented; without it they may only add caution
     bytes_max: int = 262_144
 
 
@@ -148,3 +168,4 @@ class ActionProfile:
     reply: Reply = field(default_factory=Reply)
     retries: Retries = field(default_factory=Retries)
     timing: Timing = field(default_factory=Timing)
+    client_sends_max: int = 1  # requests that the client library, as it is set up, may send for one call

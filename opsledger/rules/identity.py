@@ -1,0 +1,184 @@
+"""Keys, digests and the identifiers that others give us.
+
+Identifiers are opaque: compared byte for byte, never trimmed, folded or normalised, and never glued together
+without their lengths.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from opsledger.rules.reading import Number
+
+OPERATION_ID_LENGTH_MAX = 200
+KEY_LENGTH_MIN = 26  # 130 bits in base 32
+_KEY_LENGTH = 32  # 160 bits; shorter only where the destination takes less
+_DEPTH_MAX = 100
+
+# Canonical JSON
+
+
+def canonical_json(value: Any) -> str:
+    """One text for one value: keys sorted by code point, no white space, ASCII, numbers by their own text.
+
+    Takes str, int, Decimal, finite float, bool, None, lists and string-keyed mappings; `1.10` stays `1.10`.
+    Raises ValueError for NaN and infinities and for nesting beyond 100, TypeError for anything else.
+    """
+    return "".join(_written(value, 0))
+
+
+def _written(value: Any, depth: int) -> list[str]:
+    if depth > _DEPTH_MAX:
+        raise ValueError(f"nested more than {_DEPTH_MAX} deep")
+    if isinstance(value, Mapping):
+        names = sorted(_name(name) for name in value)
+        return _joined("{}", [[json.dumps(name), ":", *_written(value[name], depth + 1)] for name in names])
+    if isinstance(value, list | tuple):
+        return _joined("[]", [_written(item, depth + 1) for item in value])
+    return [_scalar(value)]
+
+
+def _joined(brackets: str, parts: list[list[str]]) -> list[str]:
+    text = [brackets[0]]
+    for index, part in enumerate(parts):
+        text += [",", *part] if index else part
+    return [*text, brackets[1]]
+
+
+def _name(name: Any) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"a key must be text, not {type(name).__name__}")
+    return name
+
+
+def _scalar(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, Number):
+        return str(value)
+    if isinstance(value, str):
+        return json.dumps(str(value))
+    if isinstance(value, int):
+        return str(int(value))
+    if isinstance(value, Decimal | float):
+        return _fraction(value)
+    raise TypeError(f"{type(value).__name__} has no canonical form")
+
+
+def _fraction(value: Decimal | float) -> str:
+    if not (value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)):
+        raise ValueError(f"{value} is not a JSON number")
+    return str(value) if isinstance(value, Decimal) else repr(value)
+
+
+# Digests
+
+
+def digest(*parts: bytes) -> bytes:
+    """SHA-256 over the parts, each with its length in front, so that ("a", "bc") and ("ab", "c") differ."""
+    fed = hashlib.sha256()
+    for part in parts:
+        fed.update(len(part).to_bytes(8, "big"))
+        fed.update(part)
+    return fed.digest()
+
+
+def hex_digest(*parts: bytes) -> str:
+    return digest(*parts).hex()
+
+
+def operation_digest(workflow_slug: str, params_json: str, content_digest: bytes) -> bytes:
+    """What makes an operation the same one again. `params_json` is canonical; no content is b""."""
+    return digest(b"operation 1", _bytes(workflow_slug), _bytes(params_json), content_digest)
+
+
+def dedupe_key(source_id: str, event_id: str) -> bytes:
+    """The key of an event within all sources: 32 bytes, whatever the length of its id."""
+    return digest(b"event 1", _bytes(source_id), _bytes(event_id))
+
+
+def idempotency_key(operation_uuid_bytes: bytes, step_number: int, revision: int, length_max: int) -> str:
+    """The key under which a step's revision is sent: the same for every attempt, another for every revision.
+
+    26 to 32 characters of `0-9a-v`, at least 130 bits. ValueError when the destination takes fewer.
+    """
+    if length_max < KEY_LENGTH_MIN:
+        raise ValueError(
+            f"the destination takes {length_max} characters as a key; {KEY_LENGTH_MIN} are needed"
+        )
+    numbers = (step_number.to_bytes(8, "big"), revision.to_bytes(8, "big"))
+    key = base64.b32hexencode(digest(b"idempotency key 1", operation_uuid_bytes, *numbers))
+    return key.decode().lower()[: min(_KEY_LENGTH, length_max)]
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")  # half a pair has bytes too, and they are its own
+
+
+# Operation ids that others choose
+
+_EMAIL = re.compile(r"[^\s@<>()\[\]:;,/\\|\"'=?&]+@[^\s@]*[^\W_]\.[^\W\d_]{2,}")
+_PHONE = re.compile(r"\+[0-9]{8,15}(?![0-9])", re.ASCII)
+_IN_PATH = re.compile(rf"[A-Za-z0-9_~:-]{{1,{OPERATION_ID_LENGTH_MAX}}}", re.ASCII)
+_ESCAPED = re.compile(r"%(40|2B)", re.ASCII | re.IGNORECASE)
+
+
+def refuse_operation_id(text: str) -> list[str]:
+    """Why this can't be an operation id, for people; empty when it can. The id itself is never changed."""
+    reasons = []
+    if not 1 <= len(text) <= OPERATION_ID_LENGTH_MAX:
+        reasons.append(f"must have 1 to {OPERATION_ID_LENGTH_MAX} characters; this one has {len(text)}")
+    hidden = sorted({char for char in text if not char.isprintable()})
+    if hidden:
+        named = ", ".join(f"U+{ord(char):04X}" for char in hidden[:5])
+        reasons.append(f"must hold printable characters only; this one holds {named}")
+    if text and not text.strip(" "):
+        reasons.append("must hold more than spaces")
+    return reasons + _personal_data(text)
+
+
+def _personal_data(text: str) -> list[str]:
+    # Wide and percent-encoded forms are the same address; only this copy is folded.
+    plain = unicodedata.normalize("NFKC", text[: 4 * OPERATION_ID_LENGTH_MAX])
+    plain = _ESCAPED.sub(lambda found: "@" if found[1] == "40" else "+", plain)
+    reasons = []
+    if _EMAIL.search(plain):
+        reasons.append("must not hold an e-mail address: no personal data in identities")
+    if _PHONE.search(plain):
+        reasons.append("must not hold a + with 8 to 15 digits (a telephone number): no personal data")
+    return reasons
+
+
+def allowed_in_path(text: str) -> bool:
+    """Whether an own id may stand in a path: safe characters only, and not mistaken for one of ours."""
+    return _IN_PATH.fullmatch(text) is not None and not text.startswith("op_")
+
+
+# For the warning "looks the same as"
+
+# Letters of other scripts that most fonts draw like a Latin one.
+_DRAWN_ALIKE = str.maketrans("аеорсухіјѕԁһӏοαν", "aeopcyxijsdhloav")
+
+
+def looks_the_same(one: str, other: str) -> bool:
+    """Two different ids that a person may take for one: case, spaces, composed or look-alike letters."""
+    return one != other and _skeleton(one) == _skeleton(other)
+
+
+def _skeleton(text: str) -> str:
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    seen = (char for char in folded if not char.isspace() and unicodedata.category(char) not in {"Cf", "Cc"})
+    return "".join(seen).translate(_DRAWN_ALIKE)
+
+
+def code_points(text: str) -> tuple[str, ...]:
+    """Each character by number and name, so that two ids that look the same can be told apart."""
+    return tuple(f"U+{ord(char):04X} {unicodedata.name(char, 'unnamed')}" for char in text)
