@@ -112,9 +112,11 @@ class Desk:
             if key and keys.recall(act, key) is None:
                 keys.keep(act, key, reply, said=reply)
 
-    def existing(self, identity: str) -> str | None:
-        """The reference of the first record with this identity."""
-        found = self.store.records("identity = ?", (identity,), 1) if identity else []
+    def existing(self, request: Request) -> str | None:
+        """The reference of the first record of the request's kind that has its identity."""
+        kind = "message" if request.path.startswith("/mail/") else "task"
+        wanted = (kind, request.identity)
+        found = self.store.records("kind = ? AND identity = ?", wanted, 1) if request.identity else []
         return found[0].reference if found else None
 
     def _begin(self, number: int, request: Request, twist: Twist) -> Act:

@@ -105,7 +105,9 @@ def _record_page(world: World, kind: str, reference: str) -> Reply:
         )
         return _page(f"No {kind} {reference}", f"<p>{message}</p>", now, status=404)
     record = found[0]
-    others = world.store.records("identity = ? AND number <> ?", (record.identity, record.number), 20)
+    others = world.store.records(
+        "kind = ? AND identity = ? AND number <> ?", (kind, record.identity, record.number), 20
+    )
     effects = world.store.rows(
         "SELECT * FROM effects WHERE reference = ? ORDER BY number DESC LIMIT ?", (reference, 50)
     )

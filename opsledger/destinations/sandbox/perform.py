@@ -202,7 +202,7 @@ def _conflict_exists_unnamed(exchange: Exchange, options: Options) -> bool:
 
 
 def _conflict(exchange: Exchange, *, act: bool, named: bool) -> bool:
-    reference = exchange.desk.existing(exchange.request.identity)
+    reference = exchange.desk.existing(exchange.request)
     if reference is None and act:
         reply = exchange.act()
         if not reply.succeeds:

@@ -51,6 +51,7 @@ def test_a_second_record_of_the_identity_is_named(peer: SandboxPeer, control: Sa
     control.script("act_twice")
     ask(peer.url, "POST", "/crm/tasks", task("op-1"))
     ask(peer.url, "POST", "/crm/tasks", task("op-2"))
+    ask(peer.url, "POST", "/mail/messages", message("op-2"))
     assert "also carried by" in page(peer, "/crm/tasks/T-58213.html")
     assert "also carried by" not in page(peer, "/crm/tasks/T-58215.html")
 
