@@ -10,6 +10,7 @@ from typing import Any
 
 from opsledger.rules.building import Problem, Problems, unknown_field
 from opsledger.rules.definition_types import ParamDefinition, ParamType, WorkflowDefinition
+from opsledger.rules.reading import Number
 
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]*)", re.ASCII)
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
@@ -55,7 +56,7 @@ def _check_fields(
 
 
 def _text(value: object, param: ParamDefinition) -> str:
-    if not isinstance(value, str):
+    if not isinstance(value, str) or isinstance(value, Number):
         return "must be text"
     if len(value) > param.max_length:
         return f"has {len(value)} characters; at most {param.max_length} fit"

@@ -19,6 +19,7 @@ from urllib.parse import quote
 from opsledger.rules.building import Problems
 from opsledger.rules.definition_types import ActionDefinition, DestinationDefinition
 from opsledger.rules.profile import ProtectionKind
+from opsledger.rules.reading import Number
 from opsledger.rules.templates import ABSENT, Absent, look_up, parse, whole
 
 MASK = "••••"
@@ -168,6 +169,8 @@ def json_text(value: Any) -> str:
 
     Half of a surrogate pair and NUL become escapes. ValueError for what JSON can't say (NaN, a date, bytes).
     """
+    if isinstance(value, Number):
+        return str.__str__(value)
     if isinstance(value, str):
         return encode_basestring_ascii(value)
     if value is None or isinstance(value, bool):

@@ -24,6 +24,7 @@ from opsledger.rules.definitions import (
     with_environment,
 )
 from opsledger.rules.profile import Meaning, ProtectionKind, Settles
+from opsledger.rules.reading import Number
 from opsledger.rules.record import Performer
 
 DOCUMENTED = {"url": "https://crm.example/docs", "checked": "2026-03-01"}
@@ -532,6 +533,7 @@ GOOD_VALUES = [
     ("decimal", "1.10"),
     ("decimal", Decimal("12345678901234567.89")),
     ("decimal", 3),
+    ("decimal", Number("1e2")),
     ("date", "2028-02-29"),
     ("boolean", False),
     ("email", "jo.o'neill+x@mail.example"),
@@ -548,6 +550,7 @@ def test_a_good_value_is_kept_as_it_is(kind: str, value: Any) -> None:
 
 BAD_VALUES = [
     ("text", 5, "must be text"),
+    ("text", Number("5"), "must be text"),
     ("text", "x" * 10_001, "has 10001 characters; at most 10000 fit"),
     ("integer", 1.0, "must be a whole number"),
     ("integer", Decimal("1.0"), "must be a whole number"),

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opsledger.rules.definitions import ActionDefinition, DestinationDefinition, build_definition
+from opsledger.rules.reading import Number
 from opsledger.rules.rendering import (
     Missing,
     RenderedRequest,
@@ -113,6 +114,7 @@ def test_a_request_is_rendered_to_the_byte() -> None:
     [
         (Exact("1.10"), b"1.10", b"1.10"),
         (Exact("1e2"), b"1e2", b"1e2"),
+        (Number("1.10"), b"1.10", b"1.10"),
         (Exact("-0"), b"-0", b"-0"),
         (9007199254740993, b"9007199254740993", b"9007199254740993"),
         (Exact("12345678901234567.89"), b"12345678901234567.89", b"12345678901234567.89"),
@@ -148,6 +150,7 @@ def test_any_text_survives_in_the_body(value: str) -> None:
     assert json.loads(body)["subject"] == value
 
 
+@settings(max_examples=40)
 @given(
     st.dictionaries(st.text(), st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists))
 )
