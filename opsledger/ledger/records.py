@@ -90,6 +90,7 @@ def load(operation_ids: Iterable[UUID]) -> dict[UUID, Loaded]:
             row.id, row.team_id, row.operation_id, row.title, row.version, row.owner_id,
             row.workflow_version_id, row.workflow_slug, row.unknown_at, record,
         )  # fmt: skip
+    params = rendering.ParamsOf(ids)
     steps: dict[UUID, Step] = {}
     for row in _rows(_STEPS, ids):
         step = steps[row.id] = _step(row)
@@ -98,7 +99,7 @@ def load(operation_ids: Iterable[UUID]) -> dict[UUID, Loaded]:
         whole.step_ids[row.number] = row.id
         whole.destination_ids[row.number] = row.destination_id
         whole.destination_version_ids[row.number] = row.destination_version_id
-        whole.policies[row.number] = _policy(whole, row)
+        whole.policies[row.number] = _policy(whole, row, params)
     for row in _rows(_ATTEMPTS, ids):
         steps[row.step_id].attempts.append(_attempt(row))
     for row in _rows(_HOLDS, ids):
@@ -163,7 +164,7 @@ def _attempt(row: Any) -> Attempt:
     )
 
 
-def _policy(whole: Loaded, row: Any) -> Policy:
+def _policy(whole: Loaded, row: Any, params: rendering.ParamsOf) -> Policy:
     destination = definitions.destination(row.destination_version_id)
     workflow = definitions.workflow(whole.workflow_version_id)
     words = workflow.steps[row.number - 1]
@@ -172,5 +173,7 @@ def _policy(whole: Loaded, row: Any) -> Policy:
         automatic_recovery=row.recovers,
         accepted_is_enough=words.accepted_is_enough,
         continues_after_failure=words.continues_after_failure,
-        render=rendering.renderer(whole, row.number, row.destination_version_id),
+        render=rendering.renderer(
+            whole, row.number, row.destination_version_id, lambda: params.get(whole.id)
+        ),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -70,24 +70,34 @@ def render(
     return rendered if isinstance(rendered, Missing) else Outgoing(rendered, key)
 
 
+class ParamsOf:
+    """Parameters of the operations that are loaded together, read once when the first of them is needed."""
+
+    def __init__(self, operation_ids: Iterable[UUID]) -> None:
+        self._ids = list(operation_ids)
+        self._texts: dict[UUID, str] | None = None
+
+    def get(self, operation_id: UUID) -> dict[str, Any]:
+        if self._texts is None:
+            rows = OperationParams.objects.filter(pk__in=self._ids).values_list("pk", "params")
+            self._texts = dict(rows)
+        return read_params(self._texts[operation_id])
+
+
 def renderer(
-    loaded: Loaded, number: int, destination_version_id: UUID
+    loaded: Loaded, number: int, destination_version_id: UUID, params_of: Callable[[], Mapping[str, Any]]
 ) -> Callable[[Operation, Step], Rendered]:
     """For the rules: renders when a step becomes ready, and keeps what was rendered for the writer."""
 
     def rendered(operation: Operation, step: Step) -> Rendered:
         if number not in loaded.renderings:
-            outgoing = render(operation, step, destination_version_id, _params(loaded.id))
+            outgoing = render(operation, step, destination_version_id, params_of())
             if isinstance(outgoing, Missing):
                 return Rendered(None, outgoing.fields)
             loaded.renderings[number] = outgoing
         return Rendered(loaded.renderings[number].request.digest)
 
     return rendered
-
-
-def _params(operation_id: UUID) -> dict[str, Any]:
-    return read_params(OperationParams.objects.values_list("params", flat=True).get(pk=operation_id))
 
 
 def read_params(text: str) -> dict[str, Any]:

@@ -26,9 +26,9 @@ from opsledger.ledger.sql import statement
 from opsledger.lib.ids import new_id
 from opsledger.rules.fold import opened
 from opsledger.rules.identity import canonical_json, operation_digest
-from opsledger.rules.next_step import Policy, Rendered
+from opsledger.rules.next_step import Policy
 from opsledger.rules.record import Operation, Step
-from opsledger.rules.rendering import Missing, render_text
+from opsledger.rules.rendering import render_text
 from opsledger.rules.settling import Moment, settled
 
 
@@ -101,23 +101,11 @@ def _build(one: NewOperation, now: datetime) -> tuple[Loaded, dict[str, Any]]:
             profile=definitions.destination(version_id).actions[words.action].profile,
             accepted_is_enough=words.accepted_is_enough,
             continues_after_failure=words.continues_after_failure,
-            render=_first_rendering(loaded, number, version_id, one.params),
+            render=rendering.renderer(loaded, number, version_id, lambda: one.params),
         )
     moment = Moment(now, loaded.policies, lambda: str(new_id()))
     settled(record, moment)
     return loaded, _row(one, loaded)
-
-
-def _first_rendering(loaded: Loaded, number: int, version_id: UUID, params: Mapping[str, Any]) -> Any:
-    def rendered(operation: Operation, step: Step) -> Rendered:
-        if number not in loaded.renderings:
-            outgoing = rendering.render(operation, step, version_id, params)
-            if isinstance(outgoing, Missing):
-                return Rendered(None, outgoing.fields)
-            loaded.renderings[number] = outgoing
-        return Rendered(loaded.renderings[number].request.digest)
-
-    return rendered
 
 
 def _row(one: NewOperation, loaded: Loaded) -> dict[str, Any]:
