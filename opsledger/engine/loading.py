@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import os
-import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from opsledger.rules.definitions import (
     DestinationDefinition,
     SourceDefinition,
     WorkflowDefinition,
+    check_together,
     read_definitions,
+    with_environment,
 )
+from opsledger.sources.registry import check_source
 
 AnyDefinition = DestinationDefinition | WorkflowDefinition | SourceDefinition
-_VARIABLE = re.compile(r"\$\{([A-Z][A-Z0-9_]*)\}")
 
 
 class BadDefinitions(ValueError):
@@ -39,7 +39,7 @@ def read_files(paths: Sequence[Path]) -> list[AnyDefinition]:
                 problems.append(f"{path}: {one.slug} is defined in {found[key][0]} already")
             found[key] = (path, one)
     definitions = [one for _, one in found.values()]
-    problems += _loose_ends(definitions)
+    problems += [f"{field}: {message}" for field, message in check_together(definitions)]
     if problems:
         raise BadDefinitions(problems)
     return definitions
@@ -69,27 +69,20 @@ def _read(path: Path, problems: list[str]) -> list[AnyDefinition]:
 
 
 def _resolved(path: Path, one: AnyDefinition, problems: list[str]) -> AnyDefinition:
+    if isinstance(one, SourceDefinition):
+        problems += [f"{path}: {field}: {message}" for field, message in check_source(one)]
     if not isinstance(one, DestinationDefinition):
         return one
+    unset: list[str] = []
+
+    def read(name: str) -> str:
+        value = os.environ.get(name, "")
+        if not value:
+            unset.append(name)
+        return value
+
+    filled = with_environment(one, read)
     problems += [
-        f"{path}: destination.{one.slug}.base_url: the variable {name} is not set"
-        for name in _VARIABLE.findall(one.base_url)
-        if not os.environ.get(name)
+        f"{path}: destination.{one.slug}: the variable {name} is not set" for name in dict.fromkeys(unset)
     ]
-    return replace(one, base_url=_VARIABLE.sub(lambda found: os.environ.get(found[1], ""), one.base_url))
-
-
-def _loose_ends(definitions: Sequence[AnyDefinition]) -> list[str]:
-    """Workflows that name a destination or action of these files that is not there. Others may be loaded already."""
-    destinations = {one.slug: one for one in definitions if isinstance(one, DestinationDefinition)}
-    problems = []
-    for one in definitions:
-        if not isinstance(one, WorkflowDefinition):
-            continue
-        for step in one.steps:
-            at = destinations.get(step.destination)
-            if at is not None and step.action not in at.actions:
-                problems.append(
-                    f"workflow.{one.slug}.{step.name}: {step.destination} has no action “{step.action}”"
-                )
-    return problems
+    return filled

@@ -6,13 +6,13 @@ import base64
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from opsledger.ledger import definitions
 from opsledger.ledger.models import OperationParams
 from opsledger.lib.ids import public
+from opsledger.lib.strict_json import loads_stored
 from opsledger.rules.identity import idempotency_key
 from opsledger.rules.next_step import Rendered
 from opsledger.rules.record import Operation, Step
@@ -102,5 +102,5 @@ def renderer(
 
 def read_params(text: str) -> dict[str, Any]:
     """Parameters from their stored text; numbers keep their original digits."""
-    read: dict[str, Any] = json.loads(text, parse_float=Decimal)
+    read: dict[str, Any] = loads_stored(text)
     return read

@@ -24,6 +24,7 @@ from opsledger.ledger.clock import database_now
 from opsledger.ledger.records import Loaded
 from opsledger.ledger.sql import statement
 from opsledger.lib.ids import new_id
+from opsledger.lib.strict_json import projection
 from opsledger.rules.fold import opened
 from opsledger.rules.identity import canonical_json, operation_digest
 from opsledger.rules.next_step import Policy
@@ -88,7 +89,7 @@ def _build(one: NewOperation, now: datetime) -> tuple[Loaded, dict[str, Any]]:
     workflow = definitions.workflow(one.workflow_version_id)
     operation_uuid = new_id()
     record = Operation(str(operation_uuid), now, [], not_after=one.not_after)
-    title = render_text(workflow.title, {"params": one.params})
+    title = projection(render_text(workflow.title, {"params": one.params}))
     loaded = Loaded(
         operation_uuid, one.team_id, one.operation_id, title, 1, one.owner_id,
         one.workflow_version_id, workflow.slug, None, record,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -240,10 +240,41 @@ def _request(
 # Holds: who has them
 
 
-def settle_assign(hold_ids: Iterable[UUID], owner_id: Any, by: By) -> int:
-    """Gives open holds to a person, or to nobody. Returns how many changed hands."""
-    return _on_holds(hold_ids, "owner_id = %s", [owner_id], "owner_id IS DISTINCT FROM %s", "assigned", by,
-                     {"owner": str(owner_id) if owner_id else None})  # fmt: skip
+def settle_assign(
+    hold_ids: Iterable[UUID], owner_id: Any, by: By, *, versions: Mapping[UUID, int] | None = None
+) -> int:
+    """Gives open holds to a person, or to nobody. Returns how many changed hands.
+
+    With `versions`, a hold that is not at its version any more is left alone.
+    """
+    wanted = sorted(set(hold_ids))
+    seen = [(versions or {}).get(hold_id) for hold_id in wanted]
+    facts = {"owner": str(owner_id) if owner_id else None}
+    with transaction.atomic(durable=True), connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE ledger_hold SET owner_id = %s, version = version + 1"
+            " WHERE id IN (SELECT h.id FROM ledger_hold h JOIN unnest(%s::uuid[], %s::int[]) AS w(id, version) ON w.id = h.id"
+            "  WHERE h.closed_at IS NULL AND h.owner_id IS DISTINCT FROM %s::uuid"
+            "    AND (w.version IS NULL OR w.version = h.version) ORDER BY h.id FOR UPDATE OF h)"
+            " RETURNING id, operation_id, destination_id, event_id",
+            [owner_id, wanted, seen, owner_id],
+        )
+        rows = cursor.fetchall()
+        append(_on_subject(row, "assigned", by, facts) for row in rows)
+        return len(rows)
+
+
+def _on_subject(
+    row: tuple[UUID, UUID | None, UUID | None, UUID | None], kind: str, by: By, facts: dict[str, Any]
+) -> Line:
+    hold_id, operation_id, destination_id, event_id = row
+    line = body({"hold": str(hold_id), **facts})
+    if operation_id:
+        return Line("operation", operation_id, kind, by.actor, line)
+    if destination_id:
+        return Line("destination", destination_id, kind, by.actor, line)
+    assert event_id is not None
+    return Line("event", event_id, kind, by.actor, line)
 
 
 def settle_note(hold_id: UUID, text: str, by: By) -> None:
@@ -285,30 +316,3 @@ def _subject(hold: Hold) -> tuple[UUID, str]:
         return hold.destination_id, "destination"
     assert hold.event_id is not None
     return hold.event_id, "event"
-
-
-def _on_holds(
-    hold_ids: Iterable[UUID],
-    assignment: str,
-    values: list[Any],
-    differs: str,
-    kind: str,
-    by: By,
-    facts: dict[str, Any],
-) -> int:
-    with transaction.atomic(durable=True), connection.cursor() as cursor:
-        cursor.execute(
-            f"UPDATE ledger_hold SET {assignment}, version = version + 1"
-            f" WHERE id IN (SELECT id FROM ledger_hold WHERE id = ANY(%s) AND closed_at IS NULL AND {differs}"
-            " ORDER BY id FOR UPDATE)"
-            " RETURNING id, operation_id, destination_id, event_id",
-            [*values, sorted(set(hold_ids)), *values],
-        )
-        rows = cursor.fetchall()
-        lines = []
-        for hold_id, operation_id, destination_id, event_id in rows:
-            subject = operation_id or destination_id or event_id
-            subject_kind = "operation" if operation_id else "destination" if destination_id else "event"
-            lines.append(Line(subject_kind, subject, kind, by.actor, body({"hold": str(hold_id), **facts})))
-        append(lines)
-        return len(rows)
