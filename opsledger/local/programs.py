@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +13,9 @@ from opsledger.local.options import Options
 WEB_WORKERS, WEB_THREADS = 2, 8
 # Connections that one web process holds at once, idle ones included; more wait in the kernel's queue.
 WEB_CONNECTIONS_MAX = 256
-WORKER_PROCESSES = 2
+WORKER_PROCESSES = (
+    4  # mostly waiting: sends and lookups each hold one for some seconds, sweeps and canaries need one
+)
 STOP_SECONDS_MAX = 10
 
 
@@ -45,7 +48,7 @@ def _migrate(owner_url: str) -> Program:
 def _lasting(options: Options, sandbox_port: int) -> list[Program]:
     return [
         _sandbox(options.var / "sandbox.sqlite3", sandbox_port),
-        _web(options.port),
+        _web(options.port, options.var / "demo_shop_secret"),
         _worker(),
         _beat(options.var / "beat-schedule"),
     ]
@@ -62,13 +65,15 @@ def _sandbox(state: Path, port: int) -> Program:
     return Program("sandbox", (sys.executable, "-m", module, "--port", str(port), "--state", str(state)))
 
 
-def _web(port: int) -> Program:
+def _web(port: int, shop_secret: Path) -> Program:
     command = [sys.executable, "-m", "granian", "opsledger.wsgi:application", "--interface", "wsgi"]
     command += ["--host", "127.0.0.1", "--port", str(port), "--http", "1", "--no-ws"]
     command += ["--workers", str(WEB_WORKERS), "--blocking-threads", str(WEB_THREADS)]
     command += ["--backpressure", str(WEB_CONNECTIONS_MAX), "--respawn-failed-workers"]
     command += ["--workers-kill-timeout", str(STOP_SECONDS_MAX - 2)]
-    return Program("web", tuple(command), {"PROCESS_KIND": "web"})
+    # the secret with which the demo's shop signs; made by prepare_demo
+    secret = {} if "SHOP_WEBHOOK_SECRET" in os.environ else {"SHOP_WEBHOOK_SECRET_FILE": str(shop_secret)}
+    return Program("web", tuple(command), {"PROCESS_KIND": "web", **secret})
 
 
 def _worker() -> Program:
