@@ -203,7 +203,6 @@ def _row(field: str, ours: str | None, theirs: str | None, kind: FieldKind) -> F
 
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,200}(\.[0-9]{1,200})?([eE][+-]?[0-9]{1,4})?", re.ASCII)
-_DAY_LENGTH = len("2026-03-01")
 
 
 def _equal_numbers(ours: str, theirs: str) -> bool:
@@ -217,13 +216,21 @@ def _equal_numbers(ours: str, theirs: str) -> bool:
 
 def _equal_dates(ours: str, theirs: str) -> bool:
     """Two days, or two moments with their zones; a day is not a moment."""
+    days = _day(ours), _day(theirs)
+    if any(days):
+        return days[0] == days[1]
     try:
-        if len(ours) == _DAY_LENGTH and len(theirs) == _DAY_LENGTH:
-            return date.fromisoformat(ours) == date.fromisoformat(theirs)
         one, other = datetime.fromisoformat(ours), datetime.fromisoformat(theirs)
     except ValueError:
         return False
     return one.tzinfo is not None and other.tzinfo is not None and one == other
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
 
 
 _EQUAL = {

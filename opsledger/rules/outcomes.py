@@ -55,7 +55,7 @@ _SUCCESSES = frozenset({Meaning.CONFIRMED, Meaning.ACCEPTED})
 # Meanings that prove nothing, and so can't lead to a second effect.
 _CAUTIOUS = frozenset({Meaning.UNKNOWN, Meaning.EXISTS_NAMED, Meaning.EXISTS_UNNAMED, Meaning.KEY_MISMATCH})
 _REJECTED_STATUSES = frozenset(
-    {307, 308, 400, 404, 405, 406, 410, 411, 412, 413, 414, 415, 417, 422, 428, 431, 501, 505}
+    {307, 308, 400, 404, 405, 406, 410, 411, 413, 414, 415, 417, 422, 428, 431, 501, 505}
 )
 _BODYLESS_STATUSES = frozenset({204, 205})
 

@@ -245,6 +245,7 @@ FIELDS = {
     "numbers in other digits": (FieldKind.NUMBER, "1", "١", False),
     "an exponent of ages": (FieldKind.NUMBER, "1e99999999999", "1", False),
     "the same day, written twice": (FieldKind.DATE, "2026-03-01", "2026-03-01", True),
+    "the same day in two forms": (FieldKind.DATE, "2026-03-01", "20260301", True),
     "another day": (FieldKind.DATE, "2026-03-01", "2026-03-02", False),
     "one moment in two zones": (FieldKind.DATE, "2026-03-01T12:00:00Z", "2026-03-01T07:00:00-05:00", True),
     "one moment, fraction written out": (

@@ -222,6 +222,8 @@ def test_close_delimited_refusal_needs_its_body_only_where_the_profile_reads_it(
     reads = meaning(("400:error.type=idempotency_error", Meaning.KEY_MISMATCH))
     assert outcome(classify(fact, reads)) == "unknown"
     assert outcome(classify(fact, profile(required="id"))) == "unknown"
+    assert outcome(classify(reply(400, b"", length_known=False), reads)) == "unknown"
+    assert outcome(classify(reply(400, b"", length_known=True), reads)) == "no_change: rejected"
 
 
 # Table 2: complete replies
@@ -535,6 +537,8 @@ def test_a_200_without_results_is_an_ordinary_reply_and_a_207_without_them_is_un
     assert outcome(classify(reply(200, TASK), BATCH)) == "confirmed"
     assert outcome(classify(reply(207, TASK), BATCH)) == "unknown"
     assert outcome(classify(items(), BATCH, item_count=0)) == "unknown"
+    page = replace(items((0, 201)), headers=(HTML,))
+    assert outcome(classify(page, BATCH)) == "unknown"
 
 
 def test_an_items_status_has_the_profiles_meaning() -> None:
