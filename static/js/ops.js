@@ -35,8 +35,10 @@
   });
 
   document.addEventListener("htmx:afterSwap", (event) => {
-    if (event.detail.target.id === "alerts") event.detail.target.scrollIntoView({ block: "nearest" });
-    else if (event.detail.xhr && event.detail.xhr.status < 400) alerts().replaceChildren();
+    const { target, xhr } = event.detail;
+    if (!xhr) return; // a poll's
+    if (target.id === "alerts") target.scrollIntoView({ block: "nearest" });
+    else if (xhr.status < 400) alerts().replaceChildren();
   });
 
   for (const name of ["htmx:sendError", "htmx:timeout"]) {
@@ -100,6 +102,9 @@
     if (!event.persisted) return;
     if (somethingTyped()) { sessionEnded = true; lookAtSession(); } else location.reload();
   });
+
+  // htmx notes the current address here, search words included; nothing of a page outlives it
+  addEventListener("pagehide", () => sessionStorage.removeItem("htmx-current-path-for-history"));
 
   // 3 Sending: the server refuses the second of two equal requests; this only keeps it from being sent
 
@@ -264,7 +269,7 @@
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-copy]");
     if (!button) return;
-    announce(await copy(button.dataset.copy) ? "Copied: " + button.dataset.copy : "Your browser does not allow copying. Select the text and copy it yourself.");
+    announce(await copy(button.dataset.copy) ? "Copied." : "Your browser does not allow copying. Select the text and copy it yourself.");
   });
 
   async function copy(text) {

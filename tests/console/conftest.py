@@ -1,10 +1,14 @@
+import os
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from people import Cast, make_cast
+from people import Cast, client_of, make_cast
 
 from opsledger.accounts import tokens
+from opsledger.accounts.models import Person
 
 HERE = Path(__file__).parent
 
@@ -26,3 +30,60 @@ def pages(settings: Any) -> list[dict[str, Any]]:
     ]
     test_pages.done.clear()
     return test_pages.done
+
+
+# A real browser
+
+
+def _chromium() -> str | None:
+    named = os.environ.get("CHROMIUM", "")
+    return named or next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """One Chromium for the run. It reaches nothing but the test's own server."""
+    path = _chromium()
+    if path is None:
+        pytest.skip("no Chromium found: install chromium, or name one in CHROMIUM")
+    from playwright.sync_api import sync_playwright
+
+    quiet = ("background-networking", "component-update", "sync", "gpu", "quic")
+    options = ["--no-sandbox", "--no-first-run", *(f"--disable-{name}" for name in quiet)]
+    # Playwright runs an event loop in this thread, which Django would take for asynchronous code.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=options)
+        yield browser
+        browser.close()
+    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+@pytest.fixture
+def open_page(chromium: Any, live_server: Any, transactional_db: None) -> Iterator[Callable[..., Any]]:
+    """`open_page(person, path)`: a tab of a browser in which the person is signed in. Errors in it fail the test."""
+    contexts, wrong = [], []
+
+    def open_(person: Person | None, path: str, **options: Any) -> Any:
+        context = chromium.new_context(base_url=live_server.url, **options)
+        context.set_default_timeout(10_000)
+        contexts.append(context)
+        if person is not None:
+            sign_in(context, person)
+        tab = context.new_page()
+        tab.on("pageerror", lambda error: wrong.append(str(error)))
+        tab.on("console", lambda said: wrong.append(said.text) if "Content Security" in said.text else None)
+        tab.goto(path)
+        return tab
+
+    def sign_in(context: Any, person: Person) -> None:
+        session = client_of(person).cookies["sessionid"].value
+        context.add_cookies([{"name": "sessionid", "value": session, "url": live_server.url}])
+
+    open_.sign_in = sign_in  # type: ignore[attr-defined]
+    yield open_
+    for context in contexts:
+        context.close()
+    assert wrong == []

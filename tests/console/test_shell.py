@@ -2,9 +2,11 @@
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.test import Client
 from django.urls import get_resolver
 from people import Cast, client_of, person
@@ -153,6 +155,55 @@ def test_a_get_changes_nothing(cast: Cast, django_assert_num_queries: Any) -> No
             olga.get(path)
         verbs = {query["sql"].split()[0] for query in queries}
         assert verbs <= {"SELECT"}, path
+
+
+# Of htmx 2, without those that evaluate text.
+HX = {
+    "boost",
+    "confirm",
+    "delete",
+    "disable",
+    "disabled-elt",
+    "get",
+    "headers",
+    "include",
+    "indicator",
+    "params",
+}
+HX |= {
+    "patch",
+    "post",
+    "preserve",
+    "push-url",
+    "put",
+    "replace-url",
+    "select",
+    "select-oob",
+    "swap",
+    "swap-oob",
+}
+HX |= {
+    "sync",
+    "target",
+    "trigger",
+    "validate",
+    "vals",
+    "history",
+    "history-elt",
+    "ext",
+    "disinherit",
+    "encoding",
+}
+
+
+@pytest.mark.parametrize(
+    "template", sorted((settings.BASE_DIR / "templates").rglob("*.html")), ids=lambda p: p.name
+)
+def test_a_template_uses_htmx_attributes_that_exist_and_nothing_inline(template: Path) -> None:
+    text = template.read_text()
+    assert set(re.findall(r"\shx-([\w:-]+)", text)) <= HX
+    assert not re.search(r"""\son[a-z]+=|\sstyle=|<style|javascript:|["']js:|\|safe\b""", text)
+    assert not re.search(r"https?://(?!www\.w3\.org/)", text)
 
 
 def test_every_handler_is_our_own() -> None:
