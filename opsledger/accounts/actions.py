@@ -25,6 +25,8 @@ from opsledger.accounts import tokens
 from opsledger.accounts.models import ApiToken, Membership, Person, Team, Theme
 from opsledger.accounts.permissions import AUTOMATION_SCOPES, PERSONAL_SCOPES, Role, Scope, Via
 from opsledger.accounts.roles import roles_of
+from opsledger.journal.actor import current_actor
+from opsledger.journal.append import Line, append, body
 
 
 class Refused(Exception):
@@ -66,6 +68,7 @@ def set_temporary_password(person: Person) -> str:
     person.set_password(text)
     person.must_change_password = True
     person.save(update_fields=["password", "must_change_password"])
+    _note(_teams_of(person), "temporary_password_set", person=person)
     return text
 
 
@@ -116,12 +119,14 @@ def deactivate_person(person: Person) -> None:
     Person.objects.filter(pk=person.pk, is_active=True).update(is_active=False)
     ApiToken.objects.filter(person=person, revoked_at__isnull=True).update(revoked_at=Now())
     person.is_active = False
+    _note(teams, "person_deactivated", person=person)
     transaction.on_commit(tokens.forget_all)
 
 
 @transaction.atomic
 def reactivate_person(person: Person) -> None:
-    Person.objects.filter(pk=person.pk, is_active=False).update(is_active=True)
+    if Person.objects.filter(pk=person.pk, is_active=False).update(is_active=True):
+        _note(_teams_of(person), "person_reactivated", person=person)
     person.is_active = True
 
 
@@ -137,6 +142,7 @@ def add_team(*, slug: str, name: str, fallback_owner: Person, also: Collection[R
             team = Team.objects.create(slug=_slug(slug), name=_name(name, "name"), fallback_owner=owner)
     except IntegrityError as why:
         raise Refused(f"There is already a team “{slug}”.", "slug") from why
+    _note([team], "team_added", fallback_owner=str(owner.pk))
     for role in (Role.OWNER, *also):
         _grant(owner, team, role)
     return team
@@ -154,6 +160,7 @@ def change_team(team: Team, *, name: str, fallback_owner: Person) -> None:
         )
     locked.name, locked.fallback_owner = _name(name, "name"), person
     locked.save(update_fields=["name", "fallback_owner"])
+    _note([locked], "team_changed", fallback_owner=str(person.pk))
     team.name, team.fallback_owner = locked.name, person
 
 
@@ -200,16 +207,23 @@ def set_roles(person: Person, team: Team, roles: Collection[Role]) -> None:
         raise Refused(
             f"{person.display_name} is the last admin of {team.name}. Make somebody else an admin first."
         )
-    Membership.objects.filter(person=person, team=team).exclude(role__in=[r.value for r in wanted]).delete()
+    lost = Membership.objects.filter(person=person, team=team).exclude(role__in=[r.value for r in wanted])
+    taken = sorted(lost.values_list("role", flat=True))
+    lost.delete()
+    if taken:
+        _note([team], "roles_taken", person=person, roles=taken)
     for role in sorted(wanted):
         _grant(person, team, role)
     transaction.on_commit(tokens.forget_all)
 
 
 def _grant(person: Person, team: Team, role: Role) -> None:
+    had = Membership.objects.filter(person=person, team=team, role=role.value).exists()
     Membership.objects.bulk_create(
         [Membership(person=person, team=team, role=role.value)], ignore_conflicts=True
     )
+    if not had:
+        _note([team], "role_granted", person=person, roles=[role.value])
 
 
 def _is_last_admin(person: Person, team: Team) -> bool:
@@ -256,6 +270,7 @@ def create_token(
     try:
         with transaction.atomic():
             token.save(force_insert=True)
+            _note([team], "token_made", token=str(token.pk), token_kind=kind.value, scopes=token.scopes)
     except IntegrityError as why:
         raise Refused(
             f"{team.name} already has a live token named “{name}”. Choose another name.", "name"
@@ -267,6 +282,8 @@ def create_token(
 def revoke_token(token: ApiToken) -> bool:
     """Ends a token for good; False when it was revoked before. Other processes follow within five seconds."""
     changed = ApiToken.objects.filter(pk=token.pk, revoked_at__isnull=True).update(revoked_at=Now())
+    if changed:
+        _note([token.team], "token_revoked", token=str(token.pk))
     transaction.on_commit(tokens.forget_all)
     return bool(changed)
 
@@ -282,6 +299,19 @@ def _scopes(scopes: Collection[Scope | str], kind: Via) -> list[str]:
     if not scopes:
         raise Refused("Choose at least one scope.", "scopes")
     return [scope.value for scope in fitting if scope in set(scopes)]
+
+
+# Journal: one line per team that a change touches; ids only, names and addresses stay outside
+
+
+def _note(teams: Collection[Team], kind: str, *, person: Person | None = None, **facts: object) -> None:
+    about = {"person": str(person.pk)} if person else {}
+    line, actor = body({**about, **facts}), current_actor()
+    append(Line("team", team.pk, kind, actor, line) for team in teams)
+
+
+def _teams_of(person: Person) -> list[Team]:
+    return list(Team.objects.filter(memberships__person=person).distinct().order_by("pk"))
 
 
 # What is given must be usable

@@ -17,6 +17,7 @@ from opsledger.accounts.models import Person, Team
 from opsledger.accounts.roles import memberships_of
 from opsledger.console import errors
 from opsledger.console.http import no_store, see_other, wants_fragment
+from opsledger.journal.actor import acting_as
 
 TEAM_KEY = "team_id"
 # Those that are not the console: their own authentication, or none.
@@ -53,10 +54,10 @@ class ConsoleMiddleware:
         person = request.user
         if isinstance(person, Person) and person.is_authenticated:
             _bring_team(request, person)
-            zone = timezone.override(person.zone)
+            zone, actor = timezone.override(person.zone), f"person:{person.pk}"
         else:
-            zone = timezone.override(None)
-        with zone:
+            zone, actor = timezone.override(None), "web"
+        with zone, acting_as(actor):
             response = self._get_response(request)
         no_store(response)
         return response
