@@ -46,7 +46,7 @@ class NewEvent:
     source_version_id: UUID
     event_id: str
     raw: bytes  # as received
-    taken: bytes  # what was read from it: decompressed, a form's field unwrapped
+    said: str  # what it says, as canonical JSON: blanks and compression make no other event of it
     content_type: str
     content_encoding: str = ""
     topic: str = ""
@@ -72,7 +72,7 @@ def open_event_here(event: NewEvent, *, actor: str) -> OpenedEvent:
     The event's row stays locked until the commit, so that simultaneous copies follow each other.
     """
     key = dedupe_key(str(event.source_id), event.event_id)
-    digest = hashlib.sha256(event.taken).digest()
+    digest = hashlib.sha256(event.said.encode()).digest()
     body_id = _keep_body(event)
     made = _insert(event, key, digest)
     opened = OpenedEvent(made, new=True) if made else _count_delivery(event, key, digest, body_id)
@@ -241,6 +241,15 @@ def close_event_holds_here(event_id: UUID, reason: HoldReason, *, actor: str) ->
     )
 
 
+def is_held(event_id: UUID) -> bool:
+    return Hold.objects.filter(event_id=event_id, closed_at__isnull=True).exists()
+
+
+def judged_before(event_id: UUID) -> bool:
+    """Whether a person has decided about this event: then a redelivery starts nothing by itself."""
+    return Hold.objects.filter(event_id=event_id, closed_by__startswith="person:").exists()
+
+
 FIRST_STANDS, RECORDED_APART = "first_stands", "recorded_apart"
 EVENT_ANSWERS = (FIRST_STANDS, RECORDED_APART)
 
@@ -281,13 +290,21 @@ def settle_event_hold(
 # What was refused at the door
 
 
-def record_refusal(source_slug: str, team_id: UUID | None, reason: str, sentence: str) -> None:
+def record_refusal(
+    source_slug: str, team_id: UUID | None, reason: str, sentence: str, *, times: int = 1
+) -> None:
     """Counts a refusal on its row of the day; one statement of its own. `reason` is one of our words."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO ledger_refusal (source_slug, team_id, reason, day, count, last_at, last_sentence)"
-            " VALUES (%s, %s, %s, (now() AT TIME ZONE 'UTC')::date, 1, now(), %s)"
-            " ON CONFLICT (team_id, source_slug, reason, day) DO UPDATE SET count = ledger_refusal.count + 1,"
-            " last_at = excluded.last_at, last_sentence = excluded.last_sentence",
-            [source_slug, team_id, reason, sentence],
+            _REFUSED_BY_TEAM if team_id else _REFUSED, [source_slug, team_id, reason, times, sentence]
         )
+
+
+_REFUSAL = """
+INSERT INTO ledger_refusal (source_slug, team_id, reason, day, count, last_at, last_sentence)
+VALUES (%s, %s, %s, (now() AT TIME ZONE 'UTC')::date, %s, now(), %s)
+ON CONFLICT {referee} DO UPDATE
+   SET count = ledger_refusal.count + excluded.count, last_at = excluded.last_at, last_sentence = excluded.last_sentence
+"""
+_REFUSED_BY_TEAM = _REFUSAL.format(referee="(team_id, source_slug, reason, day) WHERE team_id IS NOT NULL")
+_REFUSED = _REFUSAL.format(referee="(source_slug, reason, day) WHERE team_id IS NULL")

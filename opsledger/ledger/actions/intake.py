@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -26,6 +27,8 @@ from opsledger.ledger.actions.events import (
     OpenedEvent,
     UnknownSource,
     close_event_holds_here,
+    is_held,
+    judged_before,
     open_event_here,
     open_event_hold_here,
     open_named_event_here,
@@ -270,14 +273,6 @@ def _why_open(state: str, steps: Sequence[str], held: bool) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
-    """What an event is to start: an operation, or why none can be made of it."""
-
-    wanted: Wanted | None
-    problems: tuple[Problem, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Delivered:
     event: OpenedEvent
     operation: Opened | None = None
@@ -289,12 +284,12 @@ class Delivered:
         return not self.held and (self.operation is None or self.operation.state in _SETTLED)
 
 
-def open_delivery(event: NewEvent, starts: Started | None, *, source: str) -> Delivered:
+def open_delivery(event: NewEvent, starts: Wanted | None, *, source: str) -> Delivered:
     """One delivery, in one transaction: event, delivery, and the operation that the event starts.
 
     1. The event is kept, or its delivery counted; its row stays locked until the commit.
     2. Known with another body: a person is asked, and nothing is started.
-    3. Started before: the same operation, whatever else the definition says now.
+    3. Started before: the same operation, whatever else the definition says now. Judged before: that stands.
     4. Else the operation is recorded. Where it can't be, a person is asked; the event is not lost.
     """
     actor = f"source:{source}"
@@ -307,16 +302,18 @@ def open_delivery(event: NewEvent, starts: Started | None, *, source: str) -> De
         known = None if opened.new else _started_before(opened.id)
         if known is not None:
             return Delivered(opened, known)
+        if not opened.new and judged_before(opened.id):
+            return Delivered(opened)
         return _start(event, opened, starts, source, actor)
 
 
 def _conflicting(event: NewEvent, opened: OpenedEvent, source: str, actor: str) -> Delivered:
     if opened.unjudged:
         title = f"{source} sent one event id with two bodies"
-        open_event_hold_here(
-            EventQuestion(opened.id, event.team_id, HoldReason.EVENT_CONFLICT, title), actor=actor
-        )
-    return Delivered(opened, held=True)
+        facts = {"other_body": hashlib.sha256(event.raw).hexdigest()}
+        question = EventQuestion(opened.id, event.team_id, HoldReason.EVENT_CONFLICT, title, facts)
+        open_event_hold_here(question, actor=actor)
+    return Delivered(opened, held=is_held(opened.id))
 
 
 def _started_before(event_id: UUID) -> Opened | None:
@@ -330,20 +327,13 @@ def _started_before(event_id: UUID) -> Opened | None:
         return Opened(row[0], row[1], False) if row else None
 
 
-def _start(event: NewEvent, opened: OpenedEvent, starts: Started, source: str, actor: str) -> Delivered:
-    taken = _refused(*starts.problems)
-    if starts.wanted is not None:
-        wanted = replace(starts.wanted, event_id=opened.id)
-        taken = open_intended_here(event.team_id, [wanted], By(actor, source))[0]
+def _start(event: NewEvent, opened: OpenedEvent, starts: Wanted, source: str, actor: str) -> Delivered:
+    wanted = replace(starts, event_id=opened.id)
+    taken = open_intended_here(event.team_id, [wanted], By(actor, source))[0]
     if taken.verdict is Verdict.REFUSED:
         facts: dict[str, Any] = {"problems": [list(problem) for problem in taken.problems]}
-        question = EventQuestion(
-            opened.id,
-            event.team_id,
-            HoldReason.DATA_MISSING,
-            f"An event of {source} can't start its operation",
-            facts,
-        )
+        title = f"An event of {source} can't start its operation"
+        question = EventQuestion(opened.id, event.team_id, HoldReason.DATA_MISSING, title, facts)
     elif taken.verdict is Verdict.CONFLICT and taken.opened:
         facts = {"operation": str(taken.opened.id), "differs": list(taken.opened.differs)}
         title = f"An event of {source} names an operation that is another action"

@@ -182,8 +182,17 @@ def _compare(one: NewOperation, row: Mapping[str, Any], known: Mapping[tuple[UUI
         return Opened(found_id, state, False)
     differs = [] if workflow_slug == row["workflow_slug"] else ["workflow"]
     ours, theirs = rendering.read_params(params), rendering.read_params(row["params"])
-    differs += [f"params.{name}" for name in sorted({*ours, *theirs}) if ours.get(name) != theirs.get(name)]
+    differs += [
+        f"params.{name}"
+        for name in sorted({*ours, *theirs})
+        if _written(ours, name) != _written(theirs, name)
+    ]
     return Opened(found_id, state, False, tuple(differs) or ("params",))
+
+
+def _written(params: Mapping[str, Any], name: str) -> str | None:
+    """A parameter as it is written: 1.10 and 1.1 are equal numbers, and two texts."""
+    return canonical_json(params[name]) if name in params else None
 
 
 def _add_events(wanted: Sequence[NewOperation], answers: Sequence[Opened | None]) -> None:

@@ -21,10 +21,10 @@ from opsledger.ledger.actions.change import Change, Changed, NewEvidence, change
 from opsledger.ledger.actions.record import Looked, record_looks, reference_holder
 from opsledger.ledger.actions.settle import By, Refused
 from opsledger.ledger.models import Attempt, Evidence, Step, StepRequest
-from opsledger.ledger.queries.comparison import request_fields
 from opsledger.ledger.records import Loaded, lock
 from opsledger.ledger.rendering import step_identity
 from opsledger.lib.ids import new_id, public
+from opsledger.lib.strict_json import loads_stored
 from opsledger.rules import transitions
 from opsledger.rules.facts import FoundRecord, LookupFact, LookupStatus
 from opsledger.rules.identity import canonical_json
@@ -369,7 +369,7 @@ def _add_found(team_id: UUID, operation_id: UUID, step_name: str, statement: Sta
         step_number=row.number,
         destination_id=row.destination_id,
         identity=step_identity(operation_id, row.number),
-        request_fields=request_fields(bytes(request.body)),
+        request_fields=_sent_fields(bytes(request.body)),
         fact=LookupFact(LookupStatus.RECORDS, (found,), complete=False),
         evidence=evidence,
     )
@@ -404,6 +404,24 @@ def _add_evidence(
         )
         change_here({operation_id: one})
         return _reported(operation_id, _step_row(team_id, operation_id, step_name))
+
+
+def _sent_fields(body: bytes) -> dict[str, str]:
+    """What the request says, as text by dotted path; numbers by their digits."""
+    fields: dict[str, str] = {}
+
+    def flatten(value: Any, path: str) -> None:
+        if isinstance(value, dict):
+            for name, inner in value.items():
+                flatten(inner, f"{path}.{name}" if path else name)
+        elif value is not None and path:
+            fields[path] = value if isinstance(value, str) else canonical_json(value)
+
+    try:
+        flatten(loads_stored(body.decode()), "")
+    except ValueError:
+        return {}  # not JSON: there is nothing to compare with
+    return fields
 
 
 def _finding(statement: Statement, taken_by: str | None) -> Finding | None:

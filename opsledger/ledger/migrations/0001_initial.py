@@ -448,7 +448,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='refusal',
-            constraint=models.UniqueConstraint(fields=('team', 'source_slug', 'reason', 'day'), name='refusals_are_counted_per_source_reason_and_day', nulls_distinct=False),
+            constraint=models.UniqueConstraint(condition=models.Q(('team__isnull', False)), fields=('team', 'source_slug', 'reason', 'day'), name='refusals_are_counted_per_source_reason_and_day'),
+        ),
+        migrations.AddConstraint(
+            model_name='refusal',
+            constraint=models.UniqueConstraint(condition=models.Q(('team__isnull', True)), fields=('source_slug', 'reason', 'day'), name='refusals_of_nobody_known_are_counted_per_reason_and_day'),
         ),
         migrations.AddIndex(
             model_name='step',

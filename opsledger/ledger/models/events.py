@@ -89,9 +89,14 @@ class Refusal(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["team", "source_slug", "reason", "day"],
+                condition=Q(team__isnull=False),
                 name="refusals_are_counted_per_source_reason_and_day",
-                nulls_distinct=False,  # those of nobody known are counted together
-            )
+            ),
+            models.UniqueConstraint(
+                fields=["source_slug", "reason", "day"],
+                condition=Q(team__isnull=True),
+                name="refusals_of_nobody_known_are_counted_per_reason_and_day",
+            ),
         ]
 
     def __str__(self) -> str:
