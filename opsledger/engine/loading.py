@@ -15,6 +15,7 @@ from opsledger.rules.definitions import (
     read_definitions,
     with_environment,
 )
+from opsledger.rules.protection import refuse_profile
 from opsledger.sources.registry import check_source
 
 AnyDefinition = DestinationDefinition | WorkflowDefinition | SourceDefinition
@@ -73,6 +74,9 @@ def _resolved(path: Path, one: AnyDefinition, problems: list[str]) -> AnyDefinit
         problems += [f"{path}: {field}: {message}" for field, message in check_source(one)]
     if not isinstance(one, DestinationDefinition):
         return one
+    for name, action in one.actions.items():
+        where = f"{path}: destination.{one.slug}.actions.{name}"
+        problems += [f"{where}: {why}" for why in refuse_profile(action.profile)]
     unset: list[str] = []
 
     def read(name: str) -> str:

@@ -13,7 +13,7 @@ from psycopg.rows import class_row
 from opsledger.journal.append import Line, append, body
 from opsledger.ledger.sql import statement
 
-TRIAL_EVERY_SECONDS = 30
+TRIAL_EVERY_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +64,45 @@ class ClaimedLook:
     hint: str | None  # a reference that the destination itself named for an unsettled attempt
 
 
-def claim_sends(limit: int, *, worker: str) -> list[ClaimedSend]:
+def claim_sends(
+    limit: int, *, worker: str, trial_every_seconds: float = TRIAL_EVERY_SECONDS
+) -> list[ClaimedSend]:
     """Opens at most `limit` attempts. They are committed when this returns: only then may a byte leave (law 1)."""
-    if limit < 1:
+    room = _take_room(limit, trial_every_seconds) if limit > 0 else {}
+    if not room:
         return []
-    with transaction.atomic(durable=True):
-        trials = _claim_trials()
-        rows = _fetch(ClaimedSend, "claim_sends", {"limit": limit, "worker": worker, "trials": trials})
-        append(_opened(row, worker) for row in rows)
+    parameters = {"limit": limit, "worker": worker, "destinations": list(room), "counts": list(room.values())}
+    rows: list[ClaimedSend] = []
+    try:
+        with transaction.atomic(durable=True):
+            rows = _fetch(ClaimedSend, "claim_sends", parameters)
+            append(_opened(row, worker) for row in rows)
+    finally:
+        _give_back(room, rows)
     return rows
+
+
+def _take_room(limit: int, trial_every_seconds: float) -> dict[UUID, int]:
+    """How many sends each destination may be given now, by its rate and its limit in flight."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            statement("claim_room"), {"limit": limit, "trials": _claim_trials(trial_every_seconds)}
+        )
+        return dict(cursor.fetchall())
+
+
+def _give_back(room: dict[UUID, int], rows: list[ClaimedSend]) -> None:
+    unused = dict(room)
+    for row in rows:
+        unused[row.destination_id] -= 1
+    given = {destination_id: count for destination_id, count in sorted(unused.items()) if count > 0}
+    if given:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "UPDATE ledger_destination d SET send_tokens = d.send_tokens + x.count"
+                " FROM unnest(%s::uuid[], %s::int[]) AS x(id, count) WHERE d.definition_id = x.id",
+                [list(given), list(given.values())],
+            )
 
 
 def claim_looks(limit: int) -> list[ClaimedLook]:
@@ -83,13 +113,13 @@ def claim_looks(limit: int) -> list[ClaimedLook]:
         return _fetch(ClaimedLook, "claim_looks", {"limit": limit})
 
 
-def _claim_trials() -> list[UUID]:
+def _claim_trials(every_seconds: float) -> list[UUID]:
     """Destinations whose circuit is open and which one batch may try again now."""
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE ledger_destination SET circuit_trial_at = now() + %s * interval '1 second'"
             " WHERE circuit_opened_at IS NOT NULL AND circuit_trial_at <= now() RETURNING definition_id",
-            [TRIAL_EVERY_SECONDS],
+            [every_seconds],
         )
         return [row[0] for row in cursor.fetchall()]
 

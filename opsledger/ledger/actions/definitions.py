@@ -71,8 +71,18 @@ def _load_one(team_id: UUID, wanted: AnyDefinition, actor: str) -> Loaded:
 
 def _destination(definition: Definition, wanted: DestinationDefinition) -> None:
     Destination.objects.bulk_create(
-        [Destination(definition=definition, team_id=definition.team_id, slug=definition.slug)],
+        [
+            Destination(
+                definition=definition,
+                team_id=definition.team_id,
+                slug=definition.slug,
+                send_tokens=max(wanted.sends_per_second, 1.0),
+            )
+        ],
         ignore_conflicts=True,
+    )
+    Destination.objects.filter(pk=definition.pk).update(
+        sends_per_second=wanted.sends_per_second, in_flight_max=wanted.max_in_flight
     )
     for name, action in wanted.actions.items():
         if action.automatic_recovery is DeclaredRecovery.NOT_DRILLED:

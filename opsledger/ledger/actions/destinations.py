@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from opsledger.journal.append import Line, append, body, keep_text
+from opsledger.ledger.actions.claim import TRIAL_EVERY_SECONDS
 from opsledger.ledger.actions.settle import By, Refused, Stale
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Destination, Hold
@@ -40,20 +41,16 @@ def record_access_refused(destination_id: UUID) -> bool:
     return _stop(destination_id, HoldReason.ACCESS_REFUSED, "engine", {})
 
 
-def record_reachability(good: set[UUID], bad: dict[UUID, int]) -> None:
+def record_reachability(
+    good: set[UUID], bad: dict[UUID, int], *, trial_every_seconds: float = TRIAL_EVERY_SECONDS
+) -> None:
     """Counts failures in a row; ten open the circuit, one good reply closes it.
 
     Writes nothing for a destination that was fine and is fine: its row is not a place where every send meets.
     """
-    if good:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "UPDATE ledger_destination SET failures_in_a_row = 0"
-                " WHERE definition_id = ANY(%s) AND failures_in_a_row > 0 RETURNING definition_id, circuit_opened_at",
-                [sorted(good)],
-            )
-            recovered = [row[0] for row in cursor.fetchall() if row[1] is not None]
-        for destination_id in recovered:
+    for destination_id in _with_failures(good):
+        with transaction.atomic():  # both or neither: a circuit must not stay open with no failures counted
+            Destination.objects.filter(pk=destination_id).update(failures_in_a_row=0)
             _go_on(destination_id, HoldReason.CIRCUIT_OPEN, "evidence", "engine", {"good_reply": True})
     for destination_id, count in sorted(bad.items()):
         with connection.cursor() as cursor:
@@ -64,17 +61,35 @@ def record_reachability(good: set[UUID], bad: dict[UUID, int]) -> None:
             )
             failures = cursor.fetchone()[0]
         if failures >= CIRCUIT_FAILURES_MAX:
-            _stop(destination_id, HoldReason.CIRCUIT_OPEN, "engine", {"failures_in_a_row": failures})
+            facts: dict[str, object] = {"failures_in_a_row": failures}
+            _stop(destination_id, HoldReason.CIRCUIT_OPEN, "engine", facts, trial_every_seconds)
 
 
-def _stop(destination_id: UUID, reason: HoldReason, actor: str, facts: dict[str, object]) -> bool:
+def _with_failures(destination_ids: set[UUID]) -> list[UUID]:
+    if not destination_ids:
+        return []
+    found = Destination.objects.filter(pk__in=destination_ids, failures_in_a_row__gt=0)
+    return list(found.order_by("pk").values_list("pk", flat=True))
+
+
+def _stop(
+    destination_id: UUID,
+    reason: HoldReason,
+    actor: str,
+    facts: dict[str, object],
+    trial_seconds: float = 30.0,
+) -> bool:
     column = _COLUMN[reason]
     with transaction.atomic():
         row = Destination.objects.select_for_update(of=("self",)).get(pk=destination_id)
         if getattr(row, column) is not None:
             return False
         now = database_now()
-        trial = {"circuit_trial_at": now + timedelta(seconds=30)} if reason is HoldReason.CIRCUIT_OPEN else {}
+        trial = (
+            {"circuit_trial_at": now + timedelta(seconds=trial_seconds)}
+            if reason is HoldReason.CIRCUIT_OPEN
+            else {}
+        )
         Destination.objects.filter(pk=row.pk).update(version=row.version + 1, **{column: now}, **trial)
         hold_id = new_id()
         Hold.objects.create(

@@ -253,7 +253,8 @@ def settle_assign(
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute(
             "UPDATE ledger_hold SET owner_id = %s, version = version + 1"
-            " WHERE id IN (SELECT h.id FROM ledger_hold h JOIN unnest(%s::uuid[], %s::int[]) AS w(id, version) ON w.id = h.id"
+            " WHERE id IN (SELECT h.id FROM ledger_hold h"
+            "  JOIN unnest(%s::uuid[], %s::int[]) AS w(id, version) ON w.id = h.id"
             "  WHERE h.closed_at IS NULL AND h.owner_id IS DISTINCT FROM %s::uuid"
             "    AND (w.version IS NULL OR w.version = h.version) ORDER BY h.id FOR UPDATE OF h)"
             " RETURNING id, operation_id, destination_id, event_id",

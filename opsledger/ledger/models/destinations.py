@@ -3,6 +3,7 @@
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Now
 
 from opsledger.accounts.models import Team
 from opsledger.ledger.models.definitions import Definition
@@ -19,6 +20,11 @@ class Destination(models.Model):
     circuit_opened_at = models.DateTimeField(null=True)
     circuit_trial_at = models.DateTimeField(null=True)  # when one step may try it again
     failures_in_a_row = models.IntegerField(default=0)
+    # from the newest definition; the bucket holds one second's worth of sends
+    sends_per_second = models.FloatField(default=10.0)
+    in_flight_max = models.IntegerField(default=8)
+    send_tokens = models.FloatField(default=1.0)
+    tokens_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         constraints = [

@@ -74,7 +74,9 @@ class Operation(models.Model):
                 name="operation_open_by_owner",
             ),
             models.Index(
-                fields=["team", "operation_id"], opclasses=["uuid_ops", "varchar_pattern_ops"], name="operation_id_prefix"
+                fields=["team", "operation_id"],
+                opclasses=["uuid_ops", "varchar_pattern_ops"],
+                name="operation_id_prefix",
             ),
             BrinIndex(fields=["updated_at"], name="operation_updated_brin", pages_per_range=32),
         ]
@@ -207,7 +209,12 @@ class Step(models.Model):
             ),
         ]
         indexes = [
-            models.Index(fields=["act", "act_at"], condition=~Q(act="none"), name="step_due"),
+            models.Index(fields=["destination", "act_at"], condition=Q(act="send"), name="step_to_be_sent"),
+            models.Index(
+                fields=["act", "act_at"],
+                condition=Q(act__in=["offer", "lease", "look", "await"]),
+                name="step_due",
+            ),
             models.Index(
                 fields=["destination", "state"],
                 condition=Q(state__in=["ready", "in_flight", "accepted", "unknown"]),

@@ -1,22 +1,22 @@
--- Claims steps whose turn to be sent has come: at most one per operation, at most `limit`.
--- 1. due: what the plan says, at destinations that are not stopped, while sending is on. Read without locks.
+-- Claims steps whose turn to be sent has come: at most one per operation, at most `limit`, and of each destination at most
+-- the room that it has (claim_room.sql).
+-- 1. due: what the plan says, per destination, oldest first; one destination's backlog hides no other's. Read without locks.
 -- 2. picked: their operations' rows, locked in the order of their ids; locked ones are somebody else's turn.
--- 3. claimed: the step as it is now must still say so (the row is checked again under its operation's lock).
--- 4. The attempt is written; one open attempt per step is the table's own rule.
+-- 3. chosen: no more than the room of each destination.
+-- 4. claimed: the step as it is now must still say so (the row is checked again under its operation's lock).
+-- 5. The attempt is written; one open attempt per step is the table's own rule.
 WITH due AS MATERIALIZED (
-    SELECT DISTINCT ON (s.operation_id) s.operation_id, s.id
-      FROM (SELECT s.operation_id, s.id
-              FROM ledger_step s
-              JOIN ledger_destination d ON d.definition_id = s.destination_id
-             WHERE s.act = 'send' AND s.act_at <= now()
-               AND (s.send_until IS NULL OR s.send_until > now())
-               AND s.tries_used < s.tries_max + s.tries_extra
-               AND d.paused_at IS NULL AND d.access_refused_at IS NULL
-               AND (d.circuit_opened_at IS NULL OR s.destination_id = ANY(%(trials)s::uuid[]))
-               AND (SELECT sending FROM ledger_sendingswitch)
-             ORDER BY s.act_at
-             LIMIT %(limit)s * 4) s
-     ORDER BY s.operation_id, s.id
+    SELECT DISTINCT ON (s.operation_id) s.operation_id, s.id, s.act_at, room.destination_id, room.count
+      FROM unnest(%(destinations)s::uuid[], %(counts)s::int[]) AS room(destination_id, count)
+     CROSS JOIN LATERAL (
+           SELECT s.operation_id, s.id, s.act_at
+             FROM ledger_step s
+            WHERE s.destination_id = room.destination_id AND s.act = 'send' AND s.act_at <= now()
+              AND (s.send_until IS NULL OR s.send_until > now())
+              AND s.tries_used < s.tries_max + s.tries_extra
+            ORDER BY s.act_at
+            LIMIT room.count * 4) s
+     ORDER BY s.operation_id, s.act_at
 ), picked AS MATERIALIZED (
     SELECT o.id
       FROM ledger_operation o
@@ -25,12 +25,17 @@ WITH due AS MATERIALIZED (
      ORDER BY o.id
      LIMIT %(limit)s
        FOR UPDATE SKIP LOCKED
+), chosen AS MATERIALIZED (
+    SELECT id FROM (
+        SELECT due.id, due.count, row_number() OVER (PARTITION BY due.destination_id ORDER BY due.act_at) AS place
+          FROM due JOIN picked ON picked.id = due.operation_id) ranked
+     WHERE place <= count
 ), claimed AS (
     UPDATE ledger_step s
        SET state = 'in_flight', act = 'lease', act_at = now() + s.lease_seconds * interval '1 second',
            send_until = NULL, look_at = NULL, tries_used = s.tries_used + 1, attempt_count = s.attempt_count + 1
-      FROM due, picked
-     WHERE due.id = s.id AND picked.id = s.operation_id
+      FROM chosen
+     WHERE chosen.id = s.id
        AND s.act = 'send' AND s.act_at <= now() AND s.state IN ('ready', 'unknown')
        AND (s.send_until IS NULL OR s.send_until > now())
        AND s.tries_used < s.tries_max + s.tries_extra
@@ -43,14 +48,13 @@ WITH due AS MATERIALIZED (
 ), opened AS (
     INSERT INTO ledger_attempt (id, operation_id, step_id, number, revision, worker, opened_at, lease_ends_at,
                                 phase, error, sentence)
-    SELECT gen_random_uuid(), c.operation_id, c.id,
-           c.attempt_count, c.revision, %(worker)s, now(), c.act_at, '', '', ''
+    SELECT gen_random_uuid(), c.operation_id, c.id, c.attempt_count, c.revision, %(worker)s, now(), c.act_at, '', '', ''
       FROM claimed c
     RETURNING id, step_id, number, opened_at, lease_ends_at
 )
 SELECT opened.id AS attempt_id, opened.number AS attempt_number, opened.opened_at, opened.lease_ends_at,
-       c.id AS step_id, c.number AS step_number, c.revision, c.operation_id, c.destination_id, c.destination_version_id, c.action,
-       c.destination_slug, c.request_digest, r.method, r.url, r.headers, r.body, r.idempotency_key, r.digest
+       c.id AS step_id, c.number AS step_number, c.revision, c.operation_id, c.destination_id, c.destination_version_id,
+       c.action, c.destination_slug, c.request_digest, r.method, r.url, r.headers, r.body, r.idempotency_key, r.digest
   FROM opened
   JOIN claimed c ON c.id = opened.step_id
   JOIN ledger_steprequest r ON r.step_id = c.id AND r.revision = c.revision

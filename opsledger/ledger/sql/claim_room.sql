@@ -1,0 +1,24 @@
+-- How many sends each destination may be given now: its rate (a bucket that holds one second's worth) and its limit in
+-- flight. What is taken here and not used is given back. A statement of its own, so that its row is locked for a moment only.
+WITH room AS (
+    SELECT d.definition_id,
+           least(greatest(d.sends_per_second, 1.0),
+                 d.send_tokens + d.sends_per_second * extract(epoch FROM now() - d.tokens_at)) AS tokens,
+           d.in_flight_max - (SELECT count(*) FROM ledger_step f
+                               WHERE f.destination_id = d.definition_id AND f.state = 'in_flight') AS free,
+           CASE WHEN d.circuit_opened_at IS NULL THEN %(limit)s ELSE 1 END AS most
+      FROM ledger_destination d
+     WHERE d.paused_at IS NULL AND d.access_refused_at IS NULL
+       AND (d.circuit_opened_at IS NULL OR d.definition_id = ANY(%(trials)s::uuid[]))
+       AND (SELECT sending FROM ledger_sendingswitch)
+       AND EXISTS (SELECT 1 FROM ledger_step s
+                    WHERE s.destination_id = d.definition_id AND s.act = 'send' AND s.act_at <= now())
+), given AS (
+    SELECT definition_id, least(floor(tokens), free, most)::int AS count FROM room WHERE tokens >= 1 AND free >= 1
+)
+UPDATE ledger_destination d
+   SET send_tokens = least(greatest(d.sends_per_second, 1.0),
+                           d.send_tokens + d.sends_per_second * extract(epoch FROM now() - d.tokens_at)) - given.count,
+       tokens_at = now()
+  FROM given WHERE d.definition_id = given.definition_id
+RETURNING d.definition_id, given.count
