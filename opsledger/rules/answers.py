@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
 from opsledger.rules import settling
-from opsledger.rules.next_step import Policies, tries_left
+from opsledger.rules.learning import HAPPENED, delivered, end_not_delivered, follow_attempts
+from opsledger.rules.next_step import Policies, may_look, tries_left
 from opsledger.rules.record import Hold, KnownBy, Operation, Step
 from opsledger.rules.settling import Moment, NotNow
 from opsledger.rules.states import HoldReason, NoChange, Outcome, StepState
@@ -52,7 +53,7 @@ ANSWERS: Mapping[HoldReason, tuple[Answer, ...]] = {
     HoldReason.INTEGRITY_ALARM: _UNKNOWN_ANSWERS,
     HoldReason.RECORD_DIFFERS: (Answer.OURS, Answer.NOT_OURS, Answer.STILL_UNKNOWN),
     HoldReason.DUPLICATE_FOUND: (Answer.KEEP_ONE, Answer.STILL_UNKNOWN),
-    HoldReason.DISPUTED: (Answer.HAPPENED, Answer.ABSENT_SEND_AGAIN, Answer.ABSENT_END, Answer.STILL_UNKNOWN),
+    HoldReason.DISPUTED: _UNKNOWN_ANSWERS,
     HoldReason.REJECTED: (Answer.SAME_AGAIN, Answer.END_FAILED),
     HoldReason.ATTEMPTS_EXHAUSTED: _TRIES_ANSWERS,
     HoldReason.NOBODY_CLAIMED: _TRIES_ANSWERS,
@@ -82,14 +83,30 @@ class Given:
     tries: int = 1
     next_check_at: datetime | None = None
     keep_later: frozenset[int] = field(default_factory=frozenset)  # later steps that go on, or come back
+    others: tuple[str, ...] = ()  # the records beside the kept one, as the hold lists them
 
 
 def answers_for(operation: Operation, hold: Hold) -> tuple[Answer, ...]:
-    """The answers that are valid now. Sending again is not offered for a cancelled operation."""
-    offered = ANSWERS[hold.reason]
+    """The answers that are valid now.
+
+    Sending again is not offered for a cancelled operation, nor while another attempt is proven to have happened. While an
+    attempt is under way, and where nothing is unknown, only what can be said of the step as it stands is offered.
+    """
+    step = operation.step(hold.step)
+    refused: set[Answer] = set()
     if operation.cancelled:
-        offered = tuple(answer for answer in offered if answer not in SENDS_AGAIN)
-    return offered
+        refused |= SENDS_AGAIN
+    if step.attempts_with(Outcome.CONFIRMED) or step.attempts_with(Outcome.ACCEPTED):
+        refused |= {Answer.ABSENT_SEND_AGAIN}
+    if step.state is StepState.IN_FLIGHT:
+        refused |= {Answer.ABSENT_SEND_AGAIN, Answer.ABSENT_END, Answer.CLOSE_UNKNOWN}
+    elif not step.attempts_with(Outcome.UNKNOWN):
+        refused |= {Answer.CLOSE_UNKNOWN}
+        if step.state in {StepState.CONFIRMED, StepState.ACCEPTED}:
+            refused |= {Answer.ABSENT_END}
+        elif step.state is StepState.READY:
+            refused |= {Answer.HAPPENED, Answer.HAPPENED_ACCEPTED}
+    return tuple(answer for answer in ANSWERS[hold.reason] if answer not in refused)
 
 
 def answered(operation: Operation, hold_id: str, given: Given, moment: Moment) -> Operation:
@@ -111,37 +128,58 @@ def answered(operation: Operation, hold_id: str, given: Given, moment: Moment) -
     step = after.step(hold.step)
     if given.answer not in KEEPS_OPEN:
         settling.close_hold(after, step)
-    _APPLY[given.answer](after, step, given, moment)
+    _APPLY[given.answer](after, step, _with_references(given, hold), moment)
     return settling.settled(after, moment)
 
 
+def _with_references(given: Given, hold: Hold) -> Given:
+    """The record that a hold is about need not be typed again to be disowned; several are told apart by the kept one."""
+    about = hold.facts.get("reference")
+    if given.answer is Answer.NOT_OURS and given.reference is None and isinstance(about, str):
+        given = replace(given, reference=about)
+    found = hold.facts.get("references")
+    others = [str(one) for one in found if one != given.reference] if isinstance(found, list) else []
+    return replace(given, others=tuple(others))
+
+
 def _happened(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
+    for attempt in step.attempts:
+        if attempt.outcome is Outcome.ACCEPTED:
+            attempt.outcome, attempt.known_by = Outcome.CONFIRMED, KnownBy.PERSON
+        if attempt.outcome is Outcome.CONFIRMED:
+            attempt.reference = attempt.reference or given.reference
     _settle_unknown(step, Outcome.CONFIRMED, given)
-    step.state, step.reference, step.integrity_alarm = StepState.CONFIRMED, given.reference, False
+    follow_attempts(operation, step, moment)
+    proven = {attempt.reference for attempt in step.attempts_with(Outcome.CONFIRMED)}
+    if given.reference and proven and given.reference not in proven:  # this one beside another
+        references = sorted({given.reference, *(one for one in proven if one)})
+        settling.open_hold(operation, step, HoldReason.DUPLICATE_FOUND, moment, {"references": references})
     _bring_back(operation, step, given)
 
 
 def _happened_accepted(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
     _settle_unknown(step, Outcome.ACCEPTED, given)
-    step.state, step.reference, step.integrity_alarm = StepState.ACCEPTED, given.reference, False
-    step.accepted_at, step.looks, step.looks_none, step.looked_at = moment.now, 0, 0, None
+    follow_attempts(operation, step, moment)
+    _bring_back(operation, step, given)
 
 
 def _absent_send_again(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
     _settle_unknown(step, Outcome.NO_CHANGE, given)
-    step.state, step.reference, step.not_before, step.ready_at = StepState.READY, None, moment.now, moment.now
-    step.rejection_waived, step.integrity_alarm = True, False
+    follow_attempts(operation, step, moment)
+    step.not_before, step.rejection_waived = moment.now, True
     _grant(step, moment.policies, 1)
     _bring_back(operation, step, given)
 
 
 def _absent_end(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
     _settle_unknown(step, Outcome.NO_CHANGE, given)
-    step.state, step.reference, step.integrity_alarm = StepState.FAILED, None, False
+    follow_attempts(operation, step, moment)
+    if step.state is StepState.READY:  # else another attempt is proven to have happened
+        step.state = StepState.FAILED
 
 
 def _still_unknown(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
-    if step.state in {StepState.UNKNOWN, StepState.ACCEPTED}:
+    if may_look(step, moment.policies[step.number]):
         step.look_at = given.next_check_at
 
 
@@ -155,23 +193,24 @@ def _close_unknown(operation: Operation, step: Step, given: Given, moment: Momen
             other.state = StepState.CANCELLED
 
 
-def _ours(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
-    _happened(operation, step, given, moment)
-
-
 def _not_ours(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
-    if given.reference:
-        step.not_ours = (*step.not_ours, given.reference)
+    _disown(step, [given.reference] if given.reference else [])
 
 
 def _keep_one(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
-    if step.state is not StepState.CONFIRMED:
-        _settle_unknown(step, Outcome.CONFIRMED, given)
-    for attempt in step.attempts_with(Outcome.CONFIRMED):
-        if attempt.reference != given.reference:  # the others are said to be dealt with at the destination
-            attempt.known_by = KnownBy.PERSON
-            attempt.reference = given.reference
-    step.state, step.reference = StepState.CONFIRMED, given.reference
+    """The others are said to be dealt with at the destination; they are no longer this step's records."""
+    happened = [attempt for attempt in step.attempts if attempt.outcome in HAPPENED]
+    replaced = [attempt for attempt in happened if attempt.reference != given.reference]
+    _disown(step, [*given.others, *(attempt.reference for attempt in replaced if attempt.reference)])
+    for attempt in replaced:
+        attempt.reference, attempt.known_by = given.reference, KnownBy.PERSON
+    _settle_unknown(step, Outcome.CONFIRMED, given)
+    follow_attempts(operation, step, moment)
+    _bring_back(operation, step, given)
+
+
+def _disown(step: Step, references: Iterable[str]) -> None:
+    step.not_ours = tuple(dict.fromkeys([*step.not_ours, *references]))
 
 
 def _same_again(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
@@ -185,23 +224,15 @@ def _more_tries(operation: Operation, step: Step, given: Given, moment: Moment) 
 
 
 def _end_failed(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
-    if step.state is StepState.WAITING:
-        step.state = StepState.CANCELLED
-    else:
-        step.state = StepState.FAILED
+    step.state = StepState.CANCELLED if step.state is StepState.WAITING else StepState.FAILED
 
 
 def _delivered(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
-    for attempt in step.attempts_with(Outcome.ACCEPTED):
-        attempt.outcome, attempt.known_by = Outcome.CONFIRMED, KnownBy.PERSON
-    step.state = StepState.CONFIRMED
+    delivered(operation, step, KnownBy.PERSON, given.reference, moment)
 
 
 def _not_delivered(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
-    for attempt in step.attempts_with(Outcome.ACCEPTED):
-        attempt.outcome, attempt.no_change = Outcome.NO_CHANGE, NoChange.REJECTED
-        attempt.known_by = KnownBy.PERSON
-    step.state = StepState.FAILED
+    end_not_delivered(step, KnownBy.PERSON)
 
 
 def _leave_accepted(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
@@ -217,6 +248,7 @@ def _settle_unknown(step: Step, outcome: Outcome, given: Given) -> None:
         attempt.outcome, attempt.known_by = outcome, KnownBy.PERSON
         attempt.no_change = NoChange.ABSENT if outcome is Outcome.NO_CHANGE else None
         attempt.reference = given.reference if outcome is not Outcome.NO_CHANGE else None
+    step.integrity_alarm = False
 
 
 def _grant(step: Step, policies: Policies, tries: int) -> None:
@@ -241,7 +273,7 @@ _APPLY = {
     Answer.ABSENT_END: _absent_end,
     Answer.STILL_UNKNOWN: _still_unknown,
     Answer.CLOSE_UNKNOWN: _close_unknown,
-    Answer.OURS: _ours,
+    Answer.OURS: _happened,
     Answer.NOT_OURS: _not_ours,
     Answer.KEEP_ONE: _keep_one,
     Answer.SAME_AGAIN: _same_again,

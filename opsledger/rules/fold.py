@@ -182,10 +182,13 @@ def _apply_step(step: Step, fields: Mapping[str, Any]) -> None:
 
 
 def _apply_attempt(step: Step, attempt_id: str, fields: Mapping[str, Any]) -> None:
+    strange = fields.keys() - {"step", *_ATTEMPT_KEPT}
+    if strange:
+        raise BrokenFold(f"an attempt has no {', '.join(sorted(strange))}")
     values = {name: _attempt_value(name, value) for name, value in fields.items() if name != "step"}
     known = next((attempt for attempt in step.attempts if attempt.id == attempt_id), None)
     if known is None:
-        if step.open_attempt is not None:
+        if step.open_attempt is not None and "outcome" not in values:
             raise BrokenFold(f"step {step.number} has two open attempts")
         step.attempts.append(Attempt(id=attempt_id, **values))
         return
@@ -211,9 +214,8 @@ def _apply_hold(operation: Operation, hold_id: str, fields: Mapping[str, Any] | 
         return
     if known is not None:
         raise BrokenFold(f"hold {hold_id} is opened twice")
-    operation.holds.append(
-        Hold(hold_id, fields["step"], HoldReason(fields["reason"]), _time(fields["opened_at"]))
-    )  # type: ignore[arg-type]
+    opened_at = datetime.fromisoformat(fields["opened_at"])
+    operation.holds.append(Hold(hold_id, fields["step"], HoldReason(fields["reason"]), opened_at))
 
 
 def _time(value: str | None) -> datetime | None:

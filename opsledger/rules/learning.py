@@ -20,6 +20,7 @@ ENDED_BY_EVIDENCE = frozenset(
         HoldReason.DELIVERY_NOT_PROVEN,
     }
 )
+HAPPENED = frozenset({Outcome.CONFIRMED, Outcome.ACCEPTED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,41 +39,46 @@ class Finding:
     facts: Mapping[str, Any] | None = None
 
 
-def learn(
-    operation: Operation,
-    step: Step,
-    attempt: Attempt,
-    finding: Finding,
-    moment: Moment,
-) -> None:
-    settles = attempt.outcome in {None, Outcome.UNKNOWN}
-    if finding.integrity_alarm:
-        step.integrity_alarm = True
-    if finding.answered_with_error:
-        step.answered_with_error = True
+def learn(operation: Operation, step: Step, attempt: Attempt, finding: Finding, moment: Moment) -> None:
+    """One finding about one attempt.
+
+    1. Still open, or ended as unknown: the finding settles it; learning nothing changes nothing.
+    2. The finding names a record that another step holds: it proves nothing, and a person is asked.
+    3. Settled already: the same again, or less, changes nothing; a contradiction is a dispute. So is anything that is
+       learnt after a person closed the step as never known, and "no change" while a person is asked about records.
+    """
+    step.integrity_alarm = step.integrity_alarm or finding.integrity_alarm
+    step.answered_with_error = step.answered_with_error or finding.answered_with_error
     if finding.outcome is Outcome.UNKNOWN:
         if attempt.outcome is None:
             _end(step, attempt, finding)
             follow_attempts(operation, step, moment)
         return
-    if finding.taken_by is not None:
+    settled = attempt.outcome not in {None, Outcome.UNKNOWN}
+    if settled and _agrees(attempt, finding):
+        _upgrade(operation, step, attempt, finding, moment)
+    elif settled or step.never_known or _contradicts_hold(operation, step, attempt, finding):
+        dispute(operation, step, attempt, finding, moment)
+    elif finding.taken_by is not None:
         _reference_taken(operation, step, attempt, finding, moment)
-        return
-    if settles:
-        was_never_known = step.never_known
+    else:
         _end(step, attempt, finding)
         _settle_siblings(step, attempt, finding)
-        if was_never_known:
-            step.never_known = False
-            step.state = StepState.UNKNOWN
         follow_attempts(operation, step, moment)
-        if was_never_known:
-            open_hold(operation, step, HoldReason.DISPUTED, moment, _statements(attempt, finding))
-        return
-    if _agrees(attempt, finding):
-        _upgrade(operation, step, attempt, finding, moment)
-        return
-    dispute(operation, step, attempt, finding, moment)
+
+
+def _contradicts_hold(operation: Operation, step: Step, attempt: Attempt, finding: Finding) -> bool:
+    """Nothing is to have happened, while something that a person is asked about says that it did."""
+    hold = operation.hold_on(step.number)
+    if hold is None or hold.reason not in _SAY_THAT_IT_HAPPENED or finding.outcome is not Outcome.NO_CHANGE:
+        return False
+    others = [other for other in step.attempts if other is not attempt]
+    return attempt.outcome is Outcome.UNKNOWN and all(one.outcome is Outcome.NO_CHANGE for one in others)
+
+
+_SAY_THAT_IT_HAPPENED = frozenset(
+    {HoldReason.DISPUTED, HoldReason.RECORD_DIFFERS, HoldReason.DUPLICATE_FOUND}
+)
 
 
 def _end(step: Step, attempt: Attempt, finding: Finding) -> None:
@@ -80,11 +86,13 @@ def _end(step: Step, attempt: Attempt, finding: Finding) -> None:
     attempt.reference, attempt.known_by = finding.reference, finding.known_by
     if finding.outcome is Outcome.NO_CHANGE:
         step.not_before = finding.not_before
+    if finding.no_change is NoChange.REJECTED:
+        step.rejection_waived = False  # a person's *same again* was for one try
 
 
 def _settle_siblings(step: Step, attempt: Attempt, finding: Finding) -> None:
     """A success under the same key and bytes is documented as the earlier attempts' answer too."""
-    if not finding.settles_earlier or finding.outcome not in {Outcome.CONFIRMED, Outcome.ACCEPTED}:
+    if not finding.settles_earlier or finding.outcome not in HAPPENED:
         return
     for sibling in step.attempts_with(Outcome.UNKNOWN):
         if sibling.revision == attempt.revision:
@@ -93,133 +101,160 @@ def _settle_siblings(step: Step, attempt: Attempt, finding: Finding) -> None:
 
 def _agrees(attempt: Attempt, finding: Finding) -> bool:
     """Whether a later finding is compatible with what is settled: the same, or less, or more of the same."""
-    happened = {Outcome.CONFIRMED, Outcome.ACCEPTED}
-    if (attempt.outcome in happened) != (finding.outcome in happened):
+    if finding.outcome is Outcome.ACCEPTED and _was_accepted_in_vain(attempt):
+        return True
+    if (attempt.outcome in HAPPENED) != (finding.outcome in HAPPENED):
         return False
     if attempt.outcome is Outcome.NO_CHANGE:
         return True
     return not (attempt.reference and finding.reference and attempt.reference != finding.reference)
 
 
-def _upgrade(
-    operation: Operation,
-    step: Step,
-    attempt: Attempt,
-    finding: Finding,
-    moment: Moment,
-) -> None:
+def _was_accepted_in_vain(attempt: Attempt) -> bool:
+    """Taken over and then not delivered: only that is known as a rejection from outside a reply."""
+    by_final_effect = attempt.known_by in {KnownBy.REPORT, KnownBy.LOOKUP, KnownBy.PERSON}
+    return attempt.no_change is NoChange.REJECTED and by_final_effect
+
+
+def _upgrade(operation: Operation, step: Step, attempt: Attempt, finding: Finding, moment: Moment) -> None:
     """`accepted` may become `confirmed`, a missing reference may be filled in; nothing goes back."""
+    if attempt.outcome not in HAPPENED:
+        return
+    if finding.taken_by is not None:  # the outcome stands; the reference is another step's
+        return
     if finding.outcome is Outcome.CONFIRMED and attempt.outcome is Outcome.ACCEPTED:
         attempt.outcome, attempt.known_by = Outcome.CONFIRMED, finding.known_by
-    if finding.reference and not attempt.reference:
-        attempt.reference = finding.reference
-    if step.state in {StepState.ACCEPTED, StepState.CONFIRMED}:
-        follow_attempts(operation, step, moment)
+    attempt.reference = attempt.reference or finding.reference
+    follow_attempts(operation, step, moment)
 
 
 def _reference_taken(
-    operation: Operation,
-    step: Step,
-    attempt: Attempt,
-    finding: Finding,
-    moment: Moment,
+    operation: Operation, step: Step, attempt: Attempt, finding: Finding, moment: Moment
 ) -> None:
     """One record never proves two creates: the answer names one that another step holds."""
     if attempt.outcome is None:
         attempt.outcome, attempt.known_by = Outcome.UNKNOWN, finding.known_by
     follow_attempts(operation, step, moment)
-    open_hold(
-        operation,
-        step,
-        HoldReason.OUTCOME_UNKNOWN,
-        moment,
-        {"reference_taken": finding.reference, "taken_by": finding.taken_by},
-    )
+    facts = {"reference_taken": finding.reference, "taken_by": finding.taken_by}
+    open_hold(operation, step, HoldReason.OUTCOME_UNKNOWN, moment, facts)
+
+
+# Disputes
 
 
 def dispute(
-    operation: Operation,
-    step: Step,
-    attempt: Attempt | None,
-    finding: Finding,
-    moment: Moment,
+    operation: Operation, step: Step, attempt: Attempt | None, finding: Finding, moment: Moment
 ) -> None:
-    """Late truth contradicts what was decided: both statements are shown, nothing more is sent."""
-    others = [other.reference for other in step.attempts_with(Outcome.CONFIRMED) if other is not attempt]
-    statements = _statements(attempt or step.last_attempt, finding)
-    confirms_another = finding.outcome is Outcome.CONFIRMED and others
-    if attempt is not None:
-        if confirms_another:
-            _end(step, attempt, finding)
-        else:
-            attempt.outcome, attempt.no_change, attempt.known_by = Outcome.UNKNOWN, None, finding.known_by
-            attempt.reference = None
-    else:
-        for settled_attempt in step.attempts_with(Outcome.CONFIRMED):
-            settled_attempt.outcome = Outcome.UNKNOWN
-    if confirms_another:
+    """Late truth contradicts what was decided: both statements are shown, nothing more is sent.
+
+    1. An attempt that was held to have changed nothing is confirmed, and so is another one. Under the same reference
+       only the attempt's own outcome is corrected; under different ones a *duplicate* is *found*.
+    2. Else the attempt (without one: each that is confirmed) is unknown again, and a person settles it.
+    """
+    if attempt is not None and _is_confirmed_beside_another(step, attempt, finding):
+        _end(step, attempt, finding)
         follow_attempts(operation, step, moment)
-        if len({finding.reference, *others}) > 1:
-            return
-    elif step.state is not StepState.IN_FLIGHT:
-        become_unknown(step, moment.now)
+        return
+    facts = _statements(operation, step, attempt, finding)
+    for doubtful in [attempt] if attempt is not None else step.attempts_with(Outcome.CONFIRMED):
+        doubtful.outcome, doubtful.no_change, doubtful.reference = Outcome.UNKNOWN, None, None
+        doubtful.known_by = finding.known_by
+    ask_again(operation, step, HoldReason.DISPUTED, moment, facts)
+
+
+def _is_confirmed_beside_another(step: Step, attempt: Attempt, finding: Finding) -> bool:
+    confirms = finding.outcome is Outcome.CONFIRMED and finding.reference and finding.taken_by is None
+    another = any(other.reference for other in step.attempts_with(Outcome.CONFIRMED))
+    return bool(confirms and another and attempt.outcome is Outcome.NO_CHANGE and not step.never_known)
+
+
+def ask_again(
+    operation: Operation, step: Step, reason: HoldReason, moment: Moment, facts: Mapping[str, Any] | None
+) -> None:
+    """What was settled is unknown again. Looks that were made for it count no longer; an open attempt goes on."""
     step.never_known = False
-    open_hold(operation, step, HoldReason.DISPUTED, moment, statements)
+    if step.state is not StepState.IN_FLIGHT:
+        step.state = StepState.UNKNOWN
+        begin_to_look(step, moment.now)
+    open_hold(operation, step, reason, moment, facts)
 
 
-def _statements(attempt: Attempt | None, finding: Finding) -> dict[str, Any]:
-    said = None
-    if attempt is not None and attempt.outcome is not None:
-        said = {
-            "outcome": attempt.outcome.value,
-            "known_by": attempt.known_by,
-            "reference": attempt.reference,
-        }
+def _statements(
+    operation: Operation, step: Step, attempt: Attempt | None, finding: Finding
+) -> dict[str, Any]:
+    """What was said, what is heard now, and what has been sent upon it meanwhile."""
+    said = attempt or next(iter(step.attempts_with(Outcome.CONFIRMED)), step.last_attempt)
+    first = None
+    if said is not None and said.outcome is not None:
+        first = {"outcome": said.outcome.value, "known_by": said.known_by, "reference": said.reference}
+        if step.never_known:
+            first = {"outcome": "never_known", "known_by": KnownBy.PERSON, "reference": None}
     heard = {
         "outcome": finding.outcome.value,
         "known_by": finding.known_by.value,
         "reference": finding.reference,
     }
-    return {"statements": [said, heard], **(finding.facts or {})}
+    taken = {"reference_taken": finding.reference, "taken_by": finding.taken_by} if finding.taken_by else {}
+    since = [other.number for other in step.attempts if said is not None and other.number > said.number]
+    later = [other.name for other in operation.later(step) if other.may_have_had_effect]
+    return {
+        "statements": [first, heard],
+        "sent_since": since,
+        "later_sent": later,
+        **taken,
+        **(finding.facts or {}),
+    }
+
+
+# The step's state from its attempts
 
 
 def become_unknown(step: Step, now: datetime) -> None:
+    """Looks begin anew, unless the step is unknown already."""
     if step.state is not StepState.UNKNOWN:
         step.state = StepState.UNKNOWN
-        step.unknown_at = now
-        step.looks = step.looks_none = 0
-        step.looked_at = None
+        begin_to_look(step, now)
     step.reference = None
 
 
+def begin_to_look(step: Step, now: datetime) -> None:
+    """Looks that were made before count no longer."""
+    step.unknown_at, step.reference = now, None
+    step.looks = step.looks_none = 0
+    step.looked_at = step.look_at = None
+
+
 def follow_attempts(operation: Operation, step: Step, moment: Moment) -> None:
-    """The step's state from its attempts: in flight, two effects, unknown while any attempt is, done, or nothing."""
+    """The step's state from its attempts: in flight, unknown while any attempt is, done, or nothing.
+
+    Confirmed under several references: *duplicate found*, whatever else is known.
+    """
+    confirmed, accepted = step.attempts_with(Outcome.CONFIRMED), step.attempts_with(Outcome.ACCEPTED)
     if step.open_attempt:
-        return
-    confirmed = step.attempts_with(Outcome.CONFIRMED)
-    references = {attempt.reference for attempt in confirmed if attempt.reference}
-    if len(references) > 1:
-        _take_effect(operation, step, confirmed, StepState.CONFIRMED, moment)
-        open_hold(operation, step, HoldReason.DUPLICATE_FOUND, moment, {"references": sorted(references)})
+        pass
     elif step.attempts_with(Outcome.UNKNOWN):
         become_unknown(step, moment.now)
     elif confirmed:
-        _take_effect(operation, step, confirmed, StepState.CONFIRMED, moment)
-    elif accepted := step.attempts_with(Outcome.ACCEPTED):
-        _take_effect(operation, step, accepted, StepState.ACCEPTED, moment)
+        _take_effect(operation, step, confirmed, StepState.CONFIRMED)
+    elif accepted:
+        if step.state is not StepState.ACCEPTED:
+            _begin_to_wait(step, moment.now)
+        _take_effect(operation, step, accepted, StepState.ACCEPTED)
     else:
-        step.state = StepState.READY
-        step.reference = None
+        step.state, step.reference, step.ready_at = StepState.READY, None, moment.now
         close_hold(operation, step, only=ENDED_BY_EVIDENCE)
+    references = {attempt.reference for attempt in confirmed if attempt.reference}
+    if len(references) > 1:
+        open_hold(operation, step, HoldReason.DUPLICATE_FOUND, moment, {"references": sorted(references)})
 
 
-def _take_effect(
-    operation: Operation, step: Step, attempts: list[Attempt], state: StepState, moment: Moment
-) -> None:
-    if state is StepState.ACCEPTED and step.state is not StepState.ACCEPTED:
-        step.accepted_at = moment.now
-        step.looks = step.looks_none = 0
-        step.looked_at = None
+def _begin_to_wait(step: Step, now: datetime) -> None:
+    step.accepted_at = now
+    step.looks = step.looks_none = 0
+    step.looked_at = step.look_at = None
+
+
+def _take_effect(operation: Operation, step: Step, attempts: list[Attempt], state: StepState) -> None:
     references = [attempt.reference for attempt in attempts if attempt.reference]
     if step.reference not in references:
         step.reference = references[0] if references else None
@@ -227,23 +262,30 @@ def _take_effect(
     close_hold(operation, step, only=ENDED_BY_EVIDENCE)
 
 
-def delivered(operation: Operation, step: Step, known_by: KnownBy, reference: str | None) -> None:
+# The final effect of something accepted
+
+
+def delivered(
+    operation: Operation, step: Step, known_by: KnownBy, reference: str | None, moment: Moment
+) -> None:
     """The final effect of something accepted is proven."""
     for attempt in step.attempts_with(Outcome.ACCEPTED):
         attempt.outcome, attempt.known_by = Outcome.CONFIRMED, known_by
         attempt.reference = attempt.reference or reference
-    step.state = StepState.CONFIRMED
-    step.reference = step.reference or reference
-    close_hold(operation, step, only=ENDED_BY_EVIDENCE)
+    follow_attempts(operation, step, moment)
 
 
 def not_delivered(
     operation: Operation, step: Step, moment: Moment, facts: Mapping[str, Any] | None = None
 ) -> None:
     """Accepted, then a final failure (a bounce): failed, and a person decides what replaces it."""
+    end_not_delivered(step, KnownBy.REPORT)
+    close_hold(operation, step, only=ENDED_BY_EVIDENCE)
+    open_hold(operation, step, HoldReason.DELIVERY_FAILED, moment, facts)
+
+
+def end_not_delivered(step: Step, known_by: KnownBy) -> None:
     for attempt in step.attempts_with(Outcome.ACCEPTED):
         attempt.outcome, attempt.no_change = Outcome.NO_CHANGE, NoChange.REJECTED
-        attempt.known_by = KnownBy.REPORT
+        attempt.known_by = known_by
     step.state = StepState.FAILED
-    close_hold(operation, step)
-    open_hold(operation, step, HoldReason.DELIVERY_FAILED, moment, facts)

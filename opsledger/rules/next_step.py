@@ -103,6 +103,10 @@ def _before_sending(operation: Operation, step: Step, policies: Policies, now: d
     missing = policy.render(operation, step).missing if step.request_digest is None else ()
     if missing:
         return Next(row=7, hold=HoldReason.DATA_MISSING, facts={"missing": list(missing)})
+    if (
+        step.integrity_alarm
+    ):  # the key was used for something else, or the bytes at hand are not the approved ones
+        return Next(row=21, hold=HoldReason.INTEGRITY_ALARM, move=_unless(step, StepState.READY))
     if step.approval_needed:
         return Next(row=8, hold=HoldReason.APPROVAL_NEEDED, move=_unless(step, StepState.WAITING))
     if _too_late(operation, step, now):
@@ -115,7 +119,7 @@ def _before_sending(operation: Operation, step: Step, policies: Policies, now: d
     return (
         _offer(step, policy, now)
         if step.performer is Performer.AUTOMATION
-        else Next(row=11, act=Act.SEND, at=step.not_before or now, move=ready)
+        else Next(row=11, act=Act.SEND, at=_send_at(step, now), move=ready)
     )
 
 
@@ -136,9 +140,9 @@ def _behind_earlier(operation: Operation, step: Step, policies: Policies) -> Nex
 
 
 def _satisfied(operation: Operation, earlier: Step, policy: Policy) -> bool:
-    if operation.hold_on(earlier.number):
-        # a disputed or duplicated effect is not something to build upon; an unproven delivery may be
-        return earlier.state is StepState.ACCEPTED and policy.accepted_is_enough
+    hold = operation.hold_on(earlier.number)
+    if hold is not None and hold.reason is not HoldReason.DELIVERY_NOT_PROVEN:
+        return False  # a disputed, differing or duplicated effect is not something to build upon
     if earlier.never_known:
         return earlier.go_on_after
     if earlier.state is StepState.ACCEPTED:
@@ -152,7 +156,9 @@ def _too_late(operation: Operation, step: Step, now: datetime) -> bool:
 
 
 def _offer(step: Step, policy: Policy, now: datetime) -> Next:
-    ends_at = (step.ready_at or now) + timedelta(seconds=policy.profile.timing.claim_within_seconds)
+    ready_at = _ready_at(step, now)
+    offered_at = max(ready_at, step.not_before or ready_at)
+    ends_at = offered_at + timedelta(seconds=policy.profile.timing.claim_within_seconds)
     if now >= ends_at:
         return Next(row=11, hold=HoldReason.NOBODY_CLAIMED, move=_unless(step, StepState.READY))
     return Next(row=11, act=Act.OFFER, at=ends_at, move=_unless(step, StepState.READY))
@@ -169,7 +175,15 @@ def _after_no_change(step: Step, policy: Policy, now: datetime) -> Next:
         return Next(row=10, move=ready)
     if step.performer is Performer.AUTOMATION:
         return _offer(step, policy, now)
-    return Next(row=12, act=Act.SEND, at=step.not_before or now, move=ready)
+    return Next(row=12, act=Act.SEND, at=_send_at(step, now), move=ready)
+
+
+def _send_at(step: Step, now: datetime) -> datetime:
+    return step.not_before or _ready_at(step, now)
+
+
+def _ready_at(step: Step, now: datetime) -> datetime:
+    return step.ready_at if step.ready_at is not None and step.state is StepState.READY else now
 
 
 # Rows 15 to 17: taken over
@@ -213,7 +227,9 @@ def _may_try_again(step: Step, policy: Policy) -> bool:
     last = step.last_attempt
     refused = last is not None and last.no_change is NoChange.REJECTED
     done = step.attempts_with(Outcome.CONFIRMED) or step.attempts_with(Outcome.ACCEPTED)
-    return tries_left(step, policy) and not refused and not done and step.performer is Performer.ENGINE
+    frozen = step.request_digest is not None  # else nobody knows the bytes that may have been sent
+    by_engine = step.performer is Performer.ENGINE
+    return tries_left(step, policy) and frozen and by_engine and not refused and not done
 
 
 def _reason_for_unknown(step: Step, policy: Policy, now: datetime) -> HoldReason:
@@ -248,6 +264,13 @@ def protection_of(step: Step, policy: Policy, now: datetime) -> Protected:
         record_changed_since=step.record_changed,
         answered_with_error=step.answered_with_error,
     )
+
+
+def may_look(step: Step, policy: Policy) -> bool:
+    """Whether the destination can be asked about this step as it stands."""
+    if step.state is StepState.ACCEPTED:
+        return policy.profile.final_effect is not None and policy.profile.lookup is not None
+    return step.state is StepState.UNKNOWN and policy.profile.lookup is not None
 
 
 def next_look_at(step: Step, policy: Policy, now: datetime) -> datetime | None:
@@ -294,9 +317,9 @@ def _planned_looks(step: Step, policy: Policy, now: datetime) -> tuple[datetime,
 
 
 def _window_end(step: Step, policy: Policy, now: datetime) -> datetime | None:
-    """The looks leave time for one protected attempt, if one could be made when the outcome became unknown."""
+    """Until when a protected attempt may start, if one could be made when the outcome became unknown."""
     protected = protection_of(step, policy, step.unknown_at or now)
-    return protected.window_ends_at if protected.protected else None
+    return protected.until
 
 
 def _unless(step: Step, state: StepState) -> StepState | None:

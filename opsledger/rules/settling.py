@@ -1,4 +1,4 @@
-"""Coming to rest: table 4 decides for every step until nothing moves; holds open and close; the operation's state is derived."""
+"""Coming to rest: table 4 decides for every step until nothing moves; holds open and close; a state is derived."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class NotNow(Exception):
 def settled(operation: Operation, moment: Moment) -> Operation:
     """Lets table 4 decide for each step, in order, until nothing moves; then derives the operation's state."""
     for _ in range(4 * len(operation.steps) + 4):
-        if not any([_plan(operation, step, moment) for step in operation.steps]):
+        moved = [_plan(operation, step, moment) for step in operation.steps]
+        if not any(moved):
             operation.state = derived_state(operation, moment.policies)
             return operation
     raise AssertionError(f"table 4 does not come to rest for operation {operation.id}")
@@ -48,11 +49,11 @@ def _plan(operation: Operation, step: Step, moment: Moment) -> bool:
     if plan.move is not None:
         step.state = plan.move
         if plan.move is StepState.READY:
-            step.ready_at = step.ready_at or moment.now
-            if step.request_digest is None:  # frozen before the first attempt
-                step.request_digest = moment.policies[step.number].render(operation, step).digest
+            step.ready_at = moment.now
         if plan.move is StepState.CANCELLED:
             close_hold(operation, step)
+    if step.state is StepState.READY and step.request_digest is None:  # frozen before the first attempt
+        step.request_digest = moment.policies[step.number].render(operation, step).digest
     if plan.hold is not None and operation.hold_on(step.number) is None:
         open_hold(operation, step, plan.hold, moment, plan.facts)
         return True
@@ -108,4 +109,5 @@ def open_hold(
             current.facts = {**current.facts, **(facts or {})}
             return
         close_hold(operation, step)
+        facts = {**current.facts, **(facts or {})}
     operation.holds.append(Hold(moment.new_id(), step.number, reason, moment.now, dict(facts or {})))

@@ -105,8 +105,17 @@ STEP_MOVES: frozenset[tuple[StepState, StepState]] = frozenset(
         (S.FAILED, S.UNKNOWN),  # late truth contradicts
         (S.FAILED, S.READY),  # a person reopened it
         (S.CANCELLED, S.WAITING),  # the answer that had cancelled it was overturned
+        (S.CANCELLED, S.UNKNOWN),  # late truth contradicts, or the answer that had ended it was withdrawn
     }
 )
 
 FINAL_STATES = frozenset({S.CONFIRMED, S.FAILED, S.SKIPPED, S.CANCELLED})
 NEVER_SENT_STATES = frozenset({S.WAITING, S.READY})
+ENDED_STATES = frozenset(
+    {
+        OperationState.COMPLETED,
+        OperationState.FAILED,
+        OperationState.CANCELLED,
+        OperationState.CLOSED_UNKNOWN,
+    }
+)

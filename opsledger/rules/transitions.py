@@ -7,24 +7,33 @@ table 4 decide for every step until nothing moves any more. An answer by a perso
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from opsledger.rules.learning import (
     ENDED_BY_EVIDENCE,
+    HAPPENED,
     Finding,
-    become_unknown,
+    ask_again,
+    begin_to_look,
     delivered,
     dispute,
     follow_attempts,
     learn,
     not_delivered,
 )
-from opsledger.rules.next_step import decide
+from opsledger.rules.next_step import decide, may_look
 from opsledger.rules.record import Act, Attempt, KnownBy, Operation, Step
 from opsledger.rules.settling import Moment, NotNow, close_hold, open_hold, settled
-from opsledger.rules.states import NEVER_SENT_STATES, HoldReason, NoChange, OperationState, Outcome, StepState
+from opsledger.rules.states import (
+    ENDED_STATES,
+    NEVER_SENT_STATES,
+    HoldReason,
+    NoChange,
+    Outcome,
+    StepState,
+)
 
 # Attempts
 
@@ -36,10 +45,11 @@ def claimed(
     after = operation.copy()
     step = after.step(number)
     plan = decide(after, step, moment.policies, moment.now)
-    if plan.act not in {Act.SEND, Act.OFFER} or (
-        plan.act is Act.SEND and plan.at is not None and plan.at > moment.now
-    ):
+    if plan.act not in {Act.SEND, Act.OFFER} or plan.move is not None:
         raise NotNow(f"This step is {step.state.value}; nothing is to be sent for it now.")
+    not_before = plan.at if plan.act is Act.SEND else step.not_before
+    if not_before is not None and not_before > moment.now:
+        raise NotNow(f"This step is tried again at {not_before.isoformat()}, not before.")
     step.state = StepState.IN_FLIGHT
     step.look_at = None
     step.attempts.append(
@@ -103,12 +113,16 @@ class Look:
 
 
 def looked(operation: Operation, number: int, look: Look, moment: Moment) -> Operation:
-    """A lookup has ended. Where recovery is not automatic, its answer is shown to the owner and not applied."""
+    """A lookup has ended, perhaps after somebody decided.
+
+    1. The step is unknown: table 5. Where recovery is not automatic, the answer is shown to the owner and not applied.
+    2. It is accepted: the answer speaks of the final effect.
+    3. It was decided or sent meanwhile: what was found is compared with what stands (table 6).
+    """
     after = operation.copy()
     step = after.step(number)
     step.looks += 1
-    step.looked_at = moment.now
-    step.look_at = None
+    step.looked_at, step.look_at = moment.now, None
     if look.counted:
         step.looks_none += 1
     hold = after.hold_on(number)
@@ -116,35 +130,11 @@ def looked(operation: Operation, number: int, look: Look, moment: Moment) -> Ope
         hold.facts = {**hold.facts, **look.facts}
     if step.state is StepState.ACCEPTED:
         _final_effect(after, step, look, moment)
-    elif step.state is StepState.UNKNOWN and (look.applies or look.answer in {"differs", "duplicate"}):
+    elif step.attempts_with(Outcome.UNKNOWN) and not step.never_known:
         _apply_look(after, step, look, moment)
-    elif step.state is StepState.CONFIRMED and look.answer == "duplicate":
-        open_hold(after, step, HoldReason.DUPLICATE_FOUND, moment, look.facts)
+    else:
+        _compare_look(after, step, look, moment)
     return settled(after, moment)
-
-
-def _apply_look(
-    operation: Operation,
-    step: Step,
-    look: Look,
-    moment: Moment,
-) -> None:
-    hold = operation.hold_on(step.number)
-    if look.answer == "differs":
-        open_hold(operation, step, HoldReason.RECORD_DIFFERS, moment, look.facts)
-    elif look.answer == "duplicate":
-        open_hold(operation, step, HoldReason.DUPLICATE_FOUND, moment, look.facts)
-    elif look.answer in _SETTLES and (hold is None or hold.reason in ENDED_BY_EVIDENCE):
-        outcome = _SETTLES[look.answer]
-        for attempt in step.attempts_with(Outcome.UNKNOWN):
-            attempt.outcome, attempt.known_by = outcome, KnownBy.LOOKUP
-            attempt.no_change = NoChange.ABSENT if outcome is Outcome.NO_CHANGE else None
-            attempt.reference = look.reference if outcome is not Outcome.NO_CHANGE else None
-        if outcome is Outcome.NO_CHANGE:
-            step.not_before = None
-        follow_attempts(operation, step, moment)
-        if look.answer == "bounced":
-            not_delivered(operation, step, moment, look.facts)
 
 
 # A lookup's answers that settle what is unknown. `accepted`: the record is there, its final effect is not proven yet.
@@ -155,18 +145,63 @@ _SETTLES = {
     "absent": Outcome.NO_CHANGE,
     "failed": Outcome.NO_CHANGE,
 }
+# Answers that ask a person, whether recovery is automatic or not.
+_ASKS = {"differs": HoldReason.RECORD_DIFFERS, "duplicate": HoldReason.DUPLICATE_FOUND}
 
 
-def _final_effect(
-    operation: Operation,
-    step: Step,
-    look: Look,
-    moment: Moment,
-) -> None:
+def _apply_look(operation: Operation, step: Step, look: Look, moment: Moment) -> None:
+    hold = operation.hold_on(step.number)
+    if look.answer in _ASKS:
+        open_hold(operation, step, _ASKS[look.answer], moment, look.facts)
+    elif look.applies and look.answer in _SETTLES and (hold is None or hold.reason in ENDED_BY_EVIDENCE):
+        outcome = _SETTLES[look.answer]
+        for attempt in step.attempts_with(Outcome.UNKNOWN):
+            attempt.outcome, attempt.known_by = outcome, KnownBy.LOOKUP
+            attempt.no_change = NoChange.ABSENT if outcome is Outcome.NO_CHANGE else None
+            attempt.reference = look.reference if outcome is not Outcome.NO_CHANGE else None
+        if outcome is Outcome.NO_CHANGE:
+            step.not_before = None
+        follow_attempts(operation, step, moment)
+        if look.answer == "bounced" and step.state is StepState.ACCEPTED:
+            not_delivered(operation, step, moment, look.facts)
+
+
+def _final_effect(operation: Operation, step: Step, look: Look, moment: Moment) -> None:
     if look.answer == "confirmed":
-        delivered(operation, step, KnownBy.LOOKUP, look.reference)
+        delivered(operation, step, KnownBy.LOOKUP, look.reference, moment)
     elif look.answer == "failed":
         not_delivered(operation, step, moment, look.facts)
+    elif look.answer in _ASKS and look.reference != step.reference:
+        open_hold(operation, step, _ASKS[look.answer], moment, look.facts)
+
+
+def _compare_look(operation: Operation, step: Step, look: Look, moment: Moment) -> None:
+    """A look that was under way while the step was decided or sent again: what it found was there before that."""
+    attempt = _spoken_of(step, look.reference, open_too=False)
+    if attempt is None or look.answer not in {*_SETTLES, *_ASKS}:
+        return
+    if look.answer in _ASKS and attempt.outcome in HAPPENED:
+        if look.answer == "duplicate" or look.reference != attempt.reference:
+            open_hold(operation, step, _ASKS[look.answer], moment, look.facts)
+    elif look.answer == "duplicate":
+        attempt.outcome, attempt.no_change = Outcome.UNKNOWN, None
+        ask_again(operation, step, HoldReason.DUPLICATE_FOUND, moment, look.facts)
+    elif look.answer not in _NOTHING_THERE or attempt.known_by is KnownBy.PERSON or step.never_known:
+        # a record that a reply proved may be gone by now; that contradicts a person's word only
+        learn(operation, step, attempt, _finding_of(look), moment)
+
+
+_NOTHING_THERE = frozenset({"absent", "failed"})
+
+
+def _finding_of(look: Look) -> Finding:
+    happened = {"confirmed": Outcome.CONFIRMED, "differs": Outcome.CONFIRMED, "accepted": Outcome.ACCEPTED}
+    outcome = happened.get(look.answer, Outcome.NO_CHANGE)
+    kind = None
+    if outcome is Outcome.NO_CHANGE:
+        kind = NoChange.REJECTED if look.answer == "bounced" else NoChange.ABSENT
+    reference = look.reference if outcome is not Outcome.NO_CHANGE else None
+    return Finding(outcome, KnownBy.LOOKUP, no_change=kind, reference=reference, facts=look.facts)
 
 
 def reported(
@@ -178,23 +213,47 @@ def reported(
     """
     after = operation.copy()
     step = after.step(number)
-    if final and step.state is StepState.ACCEPTED and finding.outcome is Outcome.CONFIRMED:
-        delivered(after, step, finding.known_by, finding.reference)
-    elif final and step.state is StepState.ACCEPTED and finding.outcome is Outcome.NO_CHANGE:
+    attempt = _spoken_of(step, finding.reference, open_too=True)
+    if attempt is None:
+        return settled(after, moment)
+    taken, no_change = finding.taken_by is not None, finding.outcome is Outcome.NO_CHANGE
+    if final and not taken and step.state is StepState.ACCEPTED and finding.outcome is Outcome.CONFIRMED:
+        delivered(after, step, finding.known_by, finding.reference, moment)
+    elif final and no_change and step.state is StepState.ACCEPTED:
         not_delivered(after, step, moment, finding.facts)
-    elif final and step.state is StepState.CONFIRMED and finding.outcome is Outcome.NO_CHANGE:
+    elif final and no_change and step.state is StepState.CONFIRMED:
         dispute(after, step, None, finding, moment)
+    elif final and no_change and attempt.outcome in {None, Outcome.UNKNOWN} and not step.never_known:
+        _bounced_before_accepted(after, step, attempt, finding, moment)
     else:
-        attempt = _spoken_of(step)
-        if attempt is not None:
-            learn(after, step, attempt, finding, moment)
+        learn(after, step, attempt, finding, moment)
     return settled(after, moment)
 
 
-def _spoken_of(step: Step) -> Attempt | None:
-    """The attempt that evidence without an attempt id is about: the unsettled one, else the last."""
-    unsettled = step.attempts_with(Outcome.UNKNOWN)
-    return unsettled[0] if unsettled else step.open_attempt or step.last_attempt
+def _bounced_before_accepted(
+    operation: Operation, step: Step, attempt: Attempt, finding: Finding, moment: Moment
+) -> None:
+    """What bounces was taken over, although nothing had said so yet."""
+    learn(operation, step, attempt, replace(finding, outcome=Outcome.ACCEPTED, no_change=None), moment)
+    if step.state is StepState.ACCEPTED:
+        not_delivered(operation, step, moment, finding.facts)
+
+
+def _spoken_of(step: Step, reference: str | None, *, open_too: bool) -> Attempt | None:
+    """The attempt that evidence without an attempt id is about.
+
+    One with its reference; else an unsettled one; else one that happened; else the open one; else the last that left.
+    """
+    known = [attempt for attempt in step.attempts if attempt.outcome is not None]
+    named = [attempt for attempt in known if reference and attempt.reference == reference]
+    unknown = step.attempts_with(Outcome.UNKNOWN)
+    happened = [attempt for attempt in known if attempt.outcome in HAPPENED]
+    opened = [attempt for attempt in step.attempts if attempt.outcome is None and open_too]
+    left = [attempt for attempt in known if attempt.no_change is not NoChange.NOT_SENT]
+    for choice in (named, unknown, happened, opened, left[::-1], known[::-1]):
+        if choice:
+            return choice[0]
+    return None
 
 
 # People's requests that are not answers
@@ -202,7 +261,7 @@ def _spoken_of(step: Step) -> Attempt | None:
 
 def cancel_requested(operation: Operation, moment: Moment) -> Operation:
     """Nothing more is sent. What was sent is found out, and the operation says what took effect."""
-    if operation.state in {OperationState.COMPLETED, OperationState.FAILED, OperationState.CANCELLED}:
+    if operation.state in ENDED_STATES:
         raise NotNow(f"This operation has ended ({operation.state.value}); there is nothing left to cancel.")
     after = operation.copy()
     after.cancelled = True
@@ -225,11 +284,9 @@ def withdrawn(operation: Operation, number: int, moment: Moment, *, by: str) -> 
     ]
     for attempt in answered:
         attempt.outcome, attempt.no_change, attempt.reference = Outcome.UNKNOWN, None, None
-    step.never_known = False
-    if step.state is not StepState.IN_FLIGHT:
-        become_unknown(step, moment.now)
-    close_hold(after, step)
-    open_hold(after, step, HoldReason.DISPUTED, moment, {"statements": statements, "withdrawn_by": by})
+        attempt.known_by = None
+    facts = {"statements": statements, "withdrawn_by": by}
+    ask_again(after, step, HoldReason.DISPUTED, moment, facts)
     return settled(after, moment)
 
 
@@ -239,22 +296,35 @@ def look_requested(operation: Operation, number: int, at: datetime, moment: Mome
     step = after.step(number)
     if step.state not in {StepState.UNKNOWN, StepState.ACCEPTED}:
         raise NotNow(f"This step is {step.state.value}; there is nothing to look up.")
+    if not may_look(step, moment.policies[number]):
+        raise NotNow("This destination can't be asked about this action.")
     step.look_at = at
     return settled(after, moment)
 
 
 def restored(operation: Operation, until: datetime, moment: Moment) -> Operation:
-    """After a restored backup: each step that could have been sent before `until` has an attempt that nobody remembers."""
+    """After a restored backup: each step that could have been sent before `until` has an attempt that nobody remembers.
+
+    That is each one that was not done and not ended. Told again with the same `until`, it adds nothing.
+    """
     after = operation.copy()
     for step in after.steps:
-        if step.state not in NEVER_SENT_STATES or after.cancelled:
+        latest = step.latest_possible_at
+        told_before = latest is not None and latest >= until
+        if step.state not in _SENDABLE or step.never_known or after.cancelled or told_before:
             continue
-        close_hold(after, step)
+        if step.state in NEVER_SENT_STATES:
+            close_hold(after, step)
         forgotten = Attempt(moment.new_id(), len(step.attempts) + 1, step.revision, after.created_at, until)
         forgotten.outcome, forgotten.known_by = Outcome.UNKNOWN, KnownBy.LEASE
         step.attempts.append(forgotten)
-        become_unknown(step, moment.now)
+        if step.state is not StepState.IN_FLIGHT:
+            step.state = StepState.UNKNOWN
+            begin_to_look(step, moment.now)
     return settled(after, moment)
+
+
+_SENDABLE = NEVER_SENT_STATES | {StepState.UNKNOWN, StepState.IN_FLIGHT}
 
 
 def time_passed(operation: Operation, moment: Moment) -> Operation:
