@@ -200,6 +200,9 @@ LOGGING = {
     "loggers": {
         "django.server": {"handlers": ["out"], "propagate": False},
         "httpcore": {"level": "WARNING"},
+        # a bell rings every second: its coming and going is not news
+        "celery.app.trace": {"level": "WARNING"},
+        "celery.worker.strategy": {"level": "WARNING"},
         "axes": {"level": "WARNING"},
     },
 }

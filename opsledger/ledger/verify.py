@@ -33,7 +33,8 @@ def _difference(rows: Operation, lines: list[EntryRow]) -> str:
         folded = folded_record(rows.id, lines)
     except (fold.BrokenFold, KeyError, ValueError, StopIteration) as why:
         return f"its journal does not fold: {why}"
-    patch = fold.difference(folded, rows)
+    # both ways: what the rows say more than the journal, and what they lack
+    patch = fold.difference(folded, rows) or fold.difference(rows, folded)
     if not patch:
         return ""
     return f"its rows differ from its journal: {json.dumps(patch, sort_keys=True)}"
