@@ -9,13 +9,14 @@ from django.db import connection
 
 from opsledger.journal.verify import EntryRow, Fault
 from opsledger.ledger import records
-from opsledger.rules import fold
-from opsledger.rules.record import Operation
+from opsledger.ledger.models import Operation
+from opsledger.rules import fold, record
 
 
 def state_faults(entries: dict[UUID, list[EntryRow]]) -> list[Fault]:
     """For each operation of these journals: what its rows say that its journal doesn't."""
-    loaded = records.load(entries)
+    there = set(Operation.objects.filter(pk__in=list(entries)).values_list("pk", flat=True))
+    loaded = records.load(there)
     faults = []
     for operation_id, lines in entries.items():
         whole = loaded.get(operation_id)
@@ -28,7 +29,7 @@ def state_faults(entries: dict[UUID, list[EntryRow]]) -> list[Fault]:
     return faults
 
 
-def _difference(rows: Operation, lines: list[EntryRow]) -> str:
+def _difference(rows: record.Operation, lines: list[EntryRow]) -> str:
     try:
         folded = folded_record(rows.id, lines)
     except (fold.BrokenFold, KeyError, ValueError, StopIteration) as why:
@@ -40,7 +41,7 @@ def _difference(rows: Operation, lines: list[EntryRow]) -> str:
     return f"its rows differ from its journal: {json.dumps(patch, sort_keys=True)}"
 
 
-def folded_record(operation_id: str, lines: list[EntryRow]) -> Operation:
+def folded_record(operation_id: str, lines: list[EntryRow]) -> record.Operation:
     """The record that the journal tells of. BrokenFold where an entry can't follow."""
     operation = fold.begin(operation_id, json.loads(lines[0].body))
     for line in lines[1:]:
