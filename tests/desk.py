@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from opsledger.accounts.actions import add_person, add_team
 from opsledger.accounts.models import Team
@@ -41,10 +42,14 @@ class Desk:
     team: Team
     sandbox: SandboxControl
 
-    def open(self, workflow: str = "campaign_follow_up", operation_id: str | None = None, **extra: Any) -> Opened:
+    def open(
+        self, workflow: str = "campaign_follow_up", operation_id: str | None = None, **extra: Any
+    ) -> Opened:
         return open_operations([self.wanted(workflow, operation_id, **extra)])[0]
 
-    def wanted(self, workflow: str = "campaign_follow_up", operation_id: str | None = None, **extra: Any) -> NewOperation:
+    def wanted(
+        self, workflow: str = "campaign_follow_up", operation_id: str | None = None, **extra: Any
+    ) -> NewOperation:
         current = current_workflow(self.team.pk, workflow)
         return NewOperation(
             team_id=self.team.pk,
@@ -63,6 +68,14 @@ class Desk:
 
     def sweep(self) -> sweep.Swept:
         return sweep.run_once()
+
+    def hurry(self, seconds: float = 3600.0) -> None:
+        """Moves everything that waits for a time into the past: the tests' way of letting time go by."""
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "UPDATE ledger_step SET act_at = act_at - %s * interval '1 second' WHERE act IN ('send', 'look')",
+                [seconds],
+            )
 
     def step(self, opened: Opened, number: int = 1) -> Step:
         return Step.objects.get(operation_id=opened.id, number=number)
@@ -89,7 +102,9 @@ def params(workflow: str, **extra: Any) -> dict[str, Any]:
 def desk(transactional_db: None, sandbox: SandboxControl, monkeypatch: pytest.MonkeyPatch) -> Desk:
     monkeypatch.setenv("SANDBOX_URL", sandbox.url)
     forget_current()
-    owner = add_person(email="owner@test.example", display_name="Test owner", password="correct horse battery")
+    owner = add_person(
+        email="owner@test.example", display_name="Test owner", password="correct horse battery"
+    )
     team = add_team(slug="desk", name="Desk", fallback_owner=owner)
     load(team.pk, read_files([DEFINITIONS]), actor="test")
     return Desk(team, sandbox)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.core.management import call_command
 
 from opsledger.ledger.rendering import step_identity
-
 from tests.desk import Desk
 
 
