@@ -32,13 +32,9 @@ class NavItem:
 
 _NAV = (
     NavItem("inbox", "/", "n-inbox", "Inbox", "open"),
-    NavItem("approvals", "/approvals/", "n-approvals", "Approvals", "waiting"),
-    NavItem("replays", "/replays/", "n-replays", "Replays", "running or planned"),
     NavItem("operations", "/operations/", "n-operations", "Operations", gap=True),
     NavItem("destinations", "/destinations/", "n-destinations", "Destinations", "need a look"),
-    NavItem("drills", "/drills/", "n-drills", "Drills", "due"),
-    NavItem("insights", "/insights/", "n-insights", "Insights", gap=True),
-    NavItem("audit", "/audit/", "n-audit", "Audit"),
+    NavItem("audit", "/audit/", "n-audit", "Audit", gap=True),
     NavItem("settings", "/settings/", "n-settings", "Settings", gap=True),
 )
 

@@ -2,9 +2,52 @@
 
 from django.urls import path
 
-from opsledger.console.views import accounts, settings
+from opsledger.console.views import (
+    accounts,
+    audit,
+    destinations,
+    holds,
+    inbox,
+    operation,
+    operations,
+    settings,
+)
 
 urlpatterns = [
+    # the inbox
+    path("", inbox.inbox_page, name="inbox"),
+    path("inbox/news/", inbox.inbox_news, name="inbox_news"),
+    path("inbox/assign/", inbox.assign, name="inbox_assign"),
+    path("inbox/check/", inbox.check_now, name="inbox_check"),
+    # one hold
+    path("holds/<str:hold>/", holds.hold_page, name="hold"),
+    path("holds/<str:hold>/settle", holds.settle, name="settle_hold"),
+    path("holds/<str:hold>/look-up", holds.look_up, name="look_up_reference"),
+    path("holds/<str:hold>/watch", holds.watch, name="hold_watch"),
+    path("holds/<str:hold>/assign", holds.assign, name="assign_hold"),
+    path("holds/<str:hold>/reveal", holds.reveal_event, name="reveal_event"),
+    path("holds/<str:hold>/note", holds.note, name="note_hold"),
+    path("holds/<str:hold>/check", holds.check, name="check_hold"),
+    # operations
+    path("operations/", operations.operations_page, name="operations"),
+    path("operations/<str:operation>/", operation.operation_page, name="operation"),
+    path("operations/<str:operation>/notes", operation.add_note, name="add_note"),
+    path("operations/<str:operation>/cancel", operation.cancel, name="cancel"),
+    path("operations/<str:operation>/reveal", operation.reveal, name="reveal"),
+    path("operations/<str:operation>/evidence-file", operation.evidence_download, name="evidence_file"),
+    path("operations/<str:operation>/steps/<int:step>/check", operation.check_step, name="check_step"),
+    path("operations/<str:operation>/steps/<int:step>/withdraw", operation.withdraw, name="withdraw"),
+    path("operations/<str:operation>/evidence/<str:evidence>/", operation.evidence_page, name="evidence"),
+    path(
+        "operations/<str:operation>/evidence/<str:evidence>/reveal",
+        operation.reveal_evidence,
+        name="reveal_evidence",
+    ),
+    # destinations and the journal
+    path("destinations/", destinations.destinations_page, name="destinations"),
+    path("destinations/<str:destination>/pause", destinations.pause, name="pause_destination"),
+    path("destinations/holds/<str:hold>/resume", destinations.resume, name="resume_destination"),
+    path("audit/", audit.audit_page, name="audit"),
     # signing in
     path("accounts/login/", accounts.sign_in, name="login"),
     path("accounts/logout/", accounts.sign_out, name="logout"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from people import Cast, client_of, make_cast
+from scenes import desk, sandbox, scenes  # noqa: F401  fixtures
 
 from opsledger.accounts import tokens
 from opsledger.accounts.models import Person

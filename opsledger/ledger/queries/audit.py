@@ -24,7 +24,8 @@ LOOK_BACK_SECONDS_MAX = 86_400 * 366.0  # of one page that looks for something r
 
 _ENTRIES = """
 SELECT j.subject_id, j.seq, j.subject_kind, j.at, j.kind, j.actor, j.body,
-       coalesce(o.operation_id, e.event_id, d.slug, f.slug, t.name, '') AS subject_name
+       coalesce(o.operation_id, e.event_id, d.slug, f.slug, t.name, '') AS subject_name,
+       coalesce(f.kind, j.subject_kind) AS about
   FROM journal_entry j
   LEFT JOIN ledger_operation o ON j.subject_kind = 'operation' AND o.id = j.subject_id
   LEFT JOIN ledger_event e ON j.subject_kind = 'event' AND e.id = j.subject_id
@@ -62,6 +63,7 @@ class AuditLine:
     subject_kind: str
     subject_id: UUID
     subject_name: str
+    about: str  # a definition’s own kind, else the subject’s
     seq: int
     at: datetime
     kind: str
@@ -113,7 +115,7 @@ def _entries(wanted: Wanted, start: datetime, end: Place, limit: int) -> list[Au
         rows = cursor.execute(_ENTRIES, parameters).fetchall()
     return [
         AuditLine(
-            row.subject_kind, row.subject_id, row.subject_name, row.seq, row.at, row.kind, row.actor,
+            row.subject_kind, row.subject_id, row.subject_name, row.about, row.seq, row.at, row.kind, row.actor,
             json.loads(row.body),
         )
         for row in rows

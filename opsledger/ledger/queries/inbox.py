@@ -18,6 +18,7 @@ from django.db import connection
 from psycopg.rows import namedtuple_row
 
 from opsledger.ledger import definitions
+from opsledger.ledger.clock import database_now
 from opsledger.rules.profile import ActionProfile
 from opsledger.rules.protection import Protected, protected_until
 from opsledger.rules.states import DESTINATION_REASONS, HoldReason
@@ -144,7 +145,7 @@ def page_of(
     wanted: Wanted, *, after: Place | None = None, before: Place | None = None, size: int = PAGE
 ) -> Page:
     """At most `size` holds, soonest due first, right after or right before a place."""
-    now = _now()
+    now = database_now()
     query, parameters = _picked(wanted, now, after=after, before=before, limit=size + 1)
     rows = _rows(_LINES.format(picked=query, many=COUNT_MAX), parameters)
     more = len(rows) > size
@@ -211,7 +212,8 @@ def _line(row: Any) -> HoldLine:
 
 def _conditions(wanted: Wanted, now: datetime) -> tuple[list[str], list[Any], tuple[HoldReason, ...] | None]:
     """Conditions and their parameters, and the reasons when the view is about some only."""
-    parts, parameters = ["team_id = %s", "closed_at IS NULL"], [wanted.team_id]
+    parts = ["team_id = %s", "closed_at IS NULL"]
+    parameters: list[Any] = [wanted.team_id]
     reasons = _reasons(wanted)
     if wanted.view is View.OLD_UNKNOWN:
         parts.append("id < %s")
@@ -295,7 +297,7 @@ SELECT (SELECT count(*) FROM ledger_hold WHERE team_id = %(team)s AND owner_id =
 
 def counts(team_id: UUID, person_id: UUID) -> Counts:
     """How many holds each view shows, without the further filters."""
-    hour_ago = floor_id(_now() - timedelta(seconds=OLD_SECONDS))
+    hour_ago = floor_id(database_now() - timedelta(seconds=OLD_SECONDS))
     with connection.cursor() as cursor:
         cursor.execute(_BY_REASON, [hour_ago, team_id])
         by_reason = {row[0]: row[1:] for row in cursor.fetchall()}
@@ -319,7 +321,7 @@ def counts(team_id: UUID, person_id: UUID) -> Counts:
 
 def new_since(wanted: Wanted, last_id: UUID) -> int:
     """Open holds of this view that were opened after the one with `last_id`; at most COUNT_MAX."""
-    parts, parameters, reasons = _conditions(wanted, _now())
+    parts, parameters, reasons = _conditions(wanted, database_now())
     if reasons is not None:
         parts.append("reason = ANY(%s)")
         parameters.append([reason.value for reason in reasons])
@@ -341,7 +343,7 @@ class Neighbours:
 
 def neighbours(wanted: Wanted, place: Place) -> Neighbours:
     """Only holds about an operation count as neighbours: the others have no page to step to."""
-    now, around = _now(), []
+    now, around = database_now(), []
     for side in ({"after": None, "before": place}, {"after": place, "before": None}):
         query, parameters = _picked(wanted, now, limit=20, **side)
         found = _rows(f"SELECT id, operation_id FROM ({query}) x WHERE operation_id IS NOT NULL", parameters)
@@ -400,8 +402,3 @@ def _rows(query: str, parameters: Sequence[Any]) -> list[Any]:
     connection.ensure_connection()
     with connection.connection.cursor(row_factory=namedtuple_row) as cursor:
         return list(cursor.execute(query, list(parameters)).fetchall())
-
-
-def _now() -> datetime:
-    now: datetime = _rows("SELECT now() AS now", [])[0].now
-    return now

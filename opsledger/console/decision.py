@@ -1,0 +1,199 @@
+"""The decision panel: which answers this person may give to a hold, what each needs, and what would follow.
+
+What follows is not guessed: each answer is applied to a copy of the record by the same rules that will apply it for good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from opsledger.console import wording
+from opsledger.ledger.queries.comparison import Findings
+from opsledger.ledger.queries.page import HoldView, OperationView
+from opsledger.rules.answers import SENDS_AGAIN, Answer, Given, answered, answers_for
+from opsledger.rules.next_step import next_look_at
+from opsledger.rules.record import Act, Operation, Step
+from opsledger.rules.settling import Moment, NotNow
+from opsledger.rules.states import StepState
+
+Clock = Callable[[datetime | None, datetime], str]
+FORESEEN_REFERENCE = "reference"  # stands for what will be typed
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One answer inside a card."""
+
+    value: str
+    answer: Answer
+    label: str
+    consequence: str
+    sends: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LaterStep:
+    number: int
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One choice of the panel; where it holds several options, they are chosen inside it."""
+
+    value: str
+    state: str  # shape and hue
+    title: str
+    consequence: str
+    button: str
+    danger: bool
+    options: tuple[Option, ...]
+    choice: str = ""  # name of the inner choice
+    keep_later: tuple[LaterStep, ...] = ()
+    keep_words: str = ""
+    reference: str = ""  # of the one record in question
+    references: tuple[str, ...] = ()  # to choose from
+
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        return tuple(option.answer for option in self.options)
+
+
+# value, shape, its answers (with their values inside the card), name of the inner choice
+_CARDS: tuple[tuple[str, str, tuple[tuple[str, Answer], ...], str], ...] = (
+    (
+        "happened",
+        "confirmed",
+        (("confirmed", Answer.HAPPENED), ("accepted", Answer.HAPPENED_ACCEPTED)),
+        "happened_as",
+    ),
+    (
+        "absent",
+        "failed",
+        (("end", Answer.ABSENT_END), ("again", Answer.ABSENT_SEND_AGAIN)),
+        "then",
+    ),
+    ("ours", "confirmed", (("", Answer.OURS),), ""),
+    ("not_ours", "failed", (("", Answer.NOT_OURS),), ""),
+    ("keep_one", "duplicate", (("", Answer.KEEP_ONE),), ""),
+    ("same_again", "ready", (("", Answer.SAME_AGAIN),), ""),
+    ("more_tries", "ready", (("", Answer.MORE_TRIES),), ""),
+    ("delivered", "confirmed", (("", Answer.DELIVERED),), ""),
+    ("not_delivered", "delivery-failed", (("", Answer.NOT_DELIVERED),), ""),
+    ("leave_accepted", "accepted", (("", Answer.LEAVE_ACCEPTED),), ""),
+    ("replaced", "arrow", (("", Answer.REPLACED),), ""),
+    ("end_failed", "failed", (("", Answer.END_FAILED),), ""),
+    ("end", "failed", (("", Answer.END),), ""),
+    ("unknown", "unknown", (("", Answer.STILL_UNKNOWN),), ""),
+    ("close", "closed-unknown", (("", Answer.CLOSE_UNKNOWN),), ""),
+)
+_DANGER = frozenset({"absent", "close", "end_failed", "not_delivered", "not_ours"})
+
+
+def cards_of(
+    view: OperationView, hold: HoldView, found: Findings, may: frozenset[Answer], clock: Clock
+) -> list[Card]:
+    """The cards for this hold, with only the answers that are valid now and that this person may give."""
+    offered = [answer for answer in answers_for(view.rules, hold.hold) if answer in may]
+    cards = [_card(spec, view, hold, found, offered, clock) for spec in _CARDS]
+    return [card for card in cards if card is not None]
+
+
+def default_card(cards: list[Card]) -> str:
+    """The answer that is chosen at first: one that sends nothing and ends nothing, else none."""
+    for value in ("unknown", "leave_accepted"):
+        if any(card.value == value for card in cards):
+            return value
+    return ""
+
+
+def _card(
+    spec: tuple[str, str, tuple[tuple[str, Answer], ...], str],
+    view: OperationView,
+    hold: HoldView,
+    found: Findings,
+    offered: list[Answer],
+    clock: Clock,
+) -> Card | None:
+    value, state, inside, choice = spec
+    options = tuple(
+        Option(
+            name, answer, wording.label(answer), foreseen(view, hold, answer, clock), answer in SENDS_AGAIN
+        )
+        for name, answer in inside
+        if answer in offered
+    )
+    if not options:
+        return None
+    several = len(options) > 1
+    step = view.rules.step(hold.hold.step)
+    return Card(
+        value=value,
+        state=state,
+        title=wording.card_title(value) if several else options[0].label,
+        consequence=options[0].consequence,
+        button=wording.button(options[0].answer),
+        danger=value in _DANGER,
+        options=options,
+        choice=choice if several else "",
+        keep_later=_keep_later(value, view, step),
+        keep_words=wording.keep_words(value),
+        reference=found.reference,
+        references=found.duplicates,
+    )
+
+
+def _keep_later(value: str, view: OperationView, step: Step) -> tuple[LaterStep, ...]:
+    """Steps that a tick keeps going, or brings back."""
+    record = view.rules
+    if value == "close":
+        later = [s for s in record.later(step) if s.state in {StepState.WAITING, StepState.READY}]
+    elif value in {"happened", "absent", "ours", "keep_one"}:
+        later = [s for s in record.later(step) if s.state is StepState.CANCELLED and not s.attempts]
+    else:
+        later = []
+    return tuple(LaterStep(s.number, view.step(s.number).title) for s in later)
+
+
+def foreseen(view: OperationView, hold: HoldView, answer: Answer, clock: Clock) -> str:
+    """What an answer brings about, in words; the rules say what, and nothing is written."""
+    record, number = view.rules, hold.hold.step
+    moment = Moment(view.now, view.record.loaded.policies, lambda: "foreseen")
+    given = Given(answer=answer, reference=FORESEEN_REFERENCE, next_check_at=view.now)
+    try:
+        after = answered(record, hold.hold.id, given, moment)
+    except NotNow:
+        after = record
+    view.record.loaded.renderings.clear()  # made with a stand-in for the reference
+    return wording.consequence(hold.hold.reason, answer, _follows(view, hold, after, number, clock))
+
+
+def _follows(
+    view: OperationView, hold: HoldView, after: Operation, number: int, clock: Clock
+) -> wording.Follows:
+    before, step = view.rules, after.step(number)
+    again = after.hold_on(number)
+    look_at = (
+        next_look_at(step, view.record.loaded.policies[number], view.now) if step.act is Act.LOOK else None
+    )
+    return wording.Follows(
+        step=number,
+        state=step.state,
+        operation=after.state,
+        released=_moved(before, after, number, StepState.READY),
+        cancelled=_moved(before, after, number, StepState.CANCELLED),
+        asks_again=again.reason if again and again.id != hold.hold.id else None,
+        looks_at=clock(look_at, view.now) if look_at else "",
+        destination=step.destination,
+    )
+
+
+def _moved(before: Operation, after: Operation, number: int, state: StepState) -> tuple[int, ...]:
+    """Later steps that an answer moves to this state."""
+    return tuple(
+        step.number
+        for step in after.steps
+        if step.number > number and step.state is state and before.step(step.number).state is not state
+    )

@@ -1,0 +1,86 @@
+"""What is known about a hold, put together for sentences and rows. Times become text in the viewer's zone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from opsledger.console import wording
+from opsledger.console.templatetags.ops import words_of_span
+from opsledger.console.wording import Known, ProtectionWords
+from opsledger.ledger.queries.comparison import findings, label_of
+from opsledger.ledger.queries.inbox import HoldLine
+from opsledger.rules.protection import Protected
+from opsledger.rules.states import StepState
+
+
+def clock(moment: datetime | None, now: datetime) -> str:
+    """The time of day; with the day when it is not today's; "" for None."""
+    if moment is None:
+        return ""
+    here, today = timezone.localtime(moment), timezone.localtime(now)
+    if here.date() == today.date():
+        return f"{here:%H:%M}"
+    day = f"{here.day}\u00a0{here:%b}"
+    return f"{day}, {here:%H:%M}" if here.year == today.year else f"{day}\u00a0{here.year}, {here:%H:%M}"
+
+
+def known_of(line: HoldLine, now: datetime) -> Known:
+    """The facts of one open hold as sentences need them."""
+    facts, found = line.facts, findings(line.facts)
+    return Known(
+        reason=line.reason,
+        destination=line.destination_slug,
+        step=line.step_title,
+        state=StepState(line.state) if line.state else None,
+        attempts=line.attempts,
+        looks=line.looks,
+        settles=line.profile.lookup.settles if line.profile and line.profile.lookup else None,
+        next_look=clock(line.next_look_at, now) if line.next_look_at and line.next_look_at > now else "",
+        last_sentence=line.last_sentence,
+        accepted_at=clock(line.accepted_at, now),
+        not_after=clock(line.not_after, now),
+        looked=found.looked,
+        references=found.references,
+        differing=found.differing,
+        taken=found.taken,
+        missing=tuple(label_of(str(field).rpartition(".")[2]) for field in _list(facts, "missing")),
+        statements=statements_in(facts),
+        waiting=line.waiting,
+        event=line.event_text_id,
+    )
+
+
+def statements_in(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    """Both sides of a dispute as sentences, oldest first."""
+    return tuple(
+        wording.statement(str(one.get("outcome")), str(one.get("known_by") or ""), one.get("reference"))
+        for one in _list(facts, "statements")
+        if one
+    )
+
+
+def _list(facts: Mapping[str, Any], name: str) -> list[Any]:
+    found = facts.get(name)
+    return list(found) if isinstance(found, list | tuple) else []
+
+
+def protection_words(
+    protected: Protected | None, *, state: str | None, attempts: int, may_have_had_effect: bool, now: datetime
+) -> ProtectionWords | None:
+    """Protection now, in words; None where nothing is sent for a hold (at a destination, at an event)."""
+    if protected is None:
+        return None
+    if state in {StepState.ACCEPTED, StepState.CONFIRMED}:
+        return wording.accepted_protection()
+    left = since = ""
+    if protected.until is not None:
+        left = words_of_span((protected.until - now).total_seconds())
+    if protected.window_ends_at is not None and protected.window_ends_at <= now:
+        since = words_of_span((now - protected.window_ends_at).total_seconds())
+    return wording.protection(
+        protected, attempts=attempts, may_have_had_effect=may_have_had_effect, left=left, since=since
+    )

@@ -1,0 +1,166 @@
+"""List pages as objects: each reads its address, says what to fetch, and makes the links to the next page.
+
+An address that can't be read is an error that says so; nothing is silently left out of a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.core.exceptions import BadRequest
+from django.http import QueryDict
+from django.utils.translation import gettext_noop as noop
+
+from opsledger.ledger.queries import audit, inbox
+from opsledger.ledger.queries.inbox import View
+from opsledger.lib import ids
+from opsledger.rules.states import HoldReason
+
+TEXT_MAX = 300
+
+VIEWS: Mapping[View, str] = {
+    View.MINE: noop("Mine"),
+    View.UNOWNED: noop("Unowned"),
+    View.OLD_UNKNOWN: noop("Unknown over 1 h"),
+    View.DISPUTED: noop("Disputed"),
+    View.DESTINATIONS: noop("At destinations"),
+    View.ALL: noop("All"),
+}
+
+
+def cursor_text(place: inbox.Place) -> str:
+    """A place in the inbox as it stands in an address."""
+    return f"{place.due_at.isoformat()}~{ids.public('hold', place.id)}"
+
+
+def read_cursor(text: str) -> inbox.Place | None:
+    if not text:
+        return None
+    due_text, _, hold_text = text.partition("~")
+    number = ids.parse("hold", hold_text)
+    due_at = _moment(due_text)
+    if number is None or due_at is None:
+        raise BadRequest(
+            "This link to another page of the list can’t be read. Start again from the first page."
+        )
+    return inbox.Place(due_at, number)
+
+
+@dataclass(frozen=True, slots=True)
+class InboxFilter:
+    """`view`, `reason`, `destination`, `workflow`, `owner` (a person’s id, or `none`), `after`, `before`."""
+
+    wanted: inbox.Wanted
+    after: inbox.Place | None = None
+    before: inbox.Place | None = None
+
+    @classmethod
+    def read(cls, query: QueryDict | Mapping[str, str], team_id: UUID, person_id: UUID) -> InboxFilter:
+        owner = query.get("owner", "")
+        wanted = inbox.Wanted(
+            team_id=team_id,
+            person_id=person_id,
+            view=_choice(View, query.get("view") or View.ALL.value, "view"),
+            reason=_choice(HoldReason, _text(query, "reason"), "reason") if query.get("reason") else None,
+            destination=_text(query, "destination"),
+            workflow=_text(query, "workflow"),
+            owner=_uuid(owner, "owner") if owner and owner != "none" else None,
+            unowned=owner == "none",
+        )
+        return cls(wanted, read_cursor(query.get("after", "")), read_cursor(query.get("before", "")))
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether something beyond the view was chosen."""
+        return bool(self.chosen)
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        wanted = self.wanted
+        values = {
+            "reason": wanted.reason.value if wanted.reason else "",
+            "destination": wanted.destination,
+            "workflow": wanted.workflow,
+            "owner": "none" if wanted.unowned else str(wanted.owner or ""),
+        }
+        return {name: value for name, value in values.items() if value}
+
+    def query(self, **changes: str) -> str:
+        """The address’s query for this list, with changes; pages of a list are left behind."""
+        values = {"view": self.wanted.view.value} | self.chosen | changes
+        if values.get("view") == View.ALL.value:
+            values.pop("view")
+        return urlencode({name: value for name, value in values.items() if value})
+
+    def of_view(self, view: View) -> str:
+        """The query of another view, with what was chosen kept."""
+        return replace(self, wanted=replace(self.wanted, view=view)).query()
+
+
+# Audit
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """`kind`, `actor`, `before`."""
+
+    wanted: audit.Wanted
+    before: audit.Place | None = None
+
+    @classmethod
+    def read(cls, query: QueryDict, team_id: UUID) -> AuditFilter:
+        wanted = audit.Wanted(team_id, kind=_text(query, "kind"), actor=_text(query, "actor"))
+        return cls(wanted, _read_audit_place(query.get("before", "")))
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        values = {"kind": self.wanted.kind, "actor": self.wanted.actor}
+        return {name: value for name, value in values.items() if value}
+
+    def query(self, following: audit.Place | None) -> str:
+        place = f"{following.at.isoformat()}~{following.subject_id}~{following.seq}" if following else ""
+        return urlencode(self.chosen | ({"before": place} if place else {}))
+
+
+def _read_audit_place(text: str) -> audit.Place | None:
+    if not text:
+        return None
+    parts = text.split("~")
+    moment = _moment(parts[0])
+    if len(parts) != 3 or moment is None or not parts[2].isdecimal():
+        raise BadRequest("This link to older entries can’t be read. Start again from the newest.")
+    return audit.Place(moment, _uuid(parts[1], "before"), min(int(parts[2]), 2**31 - 1))
+
+
+# Reading single values
+
+
+def _choice(kind: Any, value: str, name: str) -> Any:
+    try:
+        return kind(value)
+    except ValueError as why:
+        raise BadRequest(f"“{value[:60]}” is not a {name} that this list knows.") from why
+
+
+def _text(query: QueryDict | Mapping[str, str], name: str) -> str:
+    return str(query.get(name, ""))[:TEXT_MAX]
+
+
+def _uuid(text: str, name: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError as why:
+        raise BadRequest(f"“{text[:60]}” is not a {name} that this list knows.") from why
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else None

@@ -1,0 +1,180 @@
+"""What people post, read into decisions. What is missing or can't be meant is Refused, with the field that it is about.
+
+Texts are taken as they are: a reference may begin or end with a blank. Fields of answers that were not chosen are ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, time, timedelta
+from uuid import UUID
+
+from django.http import QueryDict
+from django.utils import timezone
+
+from opsledger.accounts.models import Person
+from opsledger.accounts.roles import members_of
+from opsledger.console.decision import Card
+from opsledger.console.http import ConsoleRequest
+from opsledger.ledger.actions.settle import By, Decision, Refused
+from opsledger.lib import ids
+from opsledger.rules.answers import Answer
+
+HOLDS_MAX = 200
+TEXT_MAX = 4000
+REFERENCE_MAX = 2000
+# Fields whose texts are shown again when a decision was not taken.
+TYPED = (
+    "answer", "happened_as", "then", "reference", "no_reference_why", "checked_how", "next_check", "next_check_at",
+    "ticket", "owner", "reason", "kept_reference", "others_done", "tries", "replaced_by", "compared",
+    "compared_reference", "accept_difference",
+)  # fmt: skip
+
+
+def by_person(person: Person) -> By:
+    """The signed-in person as the author of what is written."""
+    return By(f"person:{person.pk}", person.display_name, person.pk)
+
+
+def hold_ids(post: QueryDict) -> list[UUID]:
+    """The hold whose own button was pressed, else the ticked ones."""
+    texts = post.getlist("one") or post.getlist("hold")
+    found = [number for text in texts[:HOLDS_MAX] if (number := ids.parse("hold", text)) is not None]
+    if not found:
+        raise Refused("Tick at least one hold first.", field="hold")
+    return found
+
+
+def new_owner(request: ConsoleRequest, *, name: str = "owner") -> Person | None:
+    """Whom the holds are given to: oneself, a person of the team, or nobody."""
+    wanted = request.POST.get(name, "")
+    if request.POST.get("one") or wanted == "me":
+        return request.user
+    if wanted == "none":
+        return None
+    people = {str(member.person.pk): member.person for member in members_of(request.team)}
+    person = people.get(wanted)
+    if person is None or not person.is_active:
+        raise Refused("Choose somebody of this team.", field=name)
+    return person
+
+
+def typed(post: QueryDict) -> dict[str, str]:
+    """What was typed, for the form that is shown again."""
+    return {name: post.get(name, "")[:TEXT_MAX] for name in TYPED} | {
+        "keep": " ".join(post.getlist("keep")[:50])
+    }
+
+
+def version_of(post: QueryDict) -> int:
+    text = post.get("version", "")
+    if not text.isdecimal() or len(text) > 9:
+        raise Refused("This form lacks the version that it was made on. Reload the page.")
+    return int(text)
+
+
+def read_decision(
+    post: QueryDict, cards: Mapping[str, Card], *, now: datetime, planned_look: datetime | None
+) -> Decision:
+    """One answer with what it needs. `cards` are those that were offered to this person."""
+    card = cards.get(post.get("answer", ""))
+    if card is None:
+        raise Refused("Choose one of the answers.", field="answer")
+    answer = _answer_of(post, card)
+    reference, why = _reference(post, card, answer)
+    return Decision(
+        answer=answer,
+        reason=_text(post, "reason"),
+        version=version_of(post),
+        reference=reference,
+        no_reference_why=why,
+        checked_how=_text(post, "others_done" if answer is Answer.KEEP_ONE else "checked_how"),
+        tries=_tries(post) if answer is Answer.MORE_TRIES else 1,
+        next_check_at=_next_check(post, now, planned_look) if answer is Answer.STILL_UNKNOWN else None,
+        keep_later=_keep(post, card),
+        compared=_compared(post, reference),
+        replaced_by=_text(post, "replaced_by") if answer is Answer.REPLACED else "",
+        ticket=_text(post, "ticket") if answer is Answer.STILL_UNKNOWN else "",
+    )
+
+
+def _answer_of(post: QueryDict, card: Card) -> Answer:
+    """The answer that a card means, by the choice inside it where it holds several."""
+    if len(card.options) == 1:
+        return card.options[0].answer
+    chosen = post.get(card.choice, "")
+    for option in card.options:
+        if option.value == chosen:
+            return option.answer
+    raise Refused("Choose how it goes on.", field=card.choice)
+
+
+def _reference(post: QueryDict, card: Card, answer: Answer) -> tuple[str | None, str]:
+    if answer in {Answer.OURS, Answer.NOT_OURS}:
+        return card.reference or None, ""
+    if answer is Answer.KEEP_ONE:
+        kept = post.get("kept_reference", "")
+        if kept not in card.references:
+            raise Refused("Choose the record that is kept.", field="kept_reference")
+        return kept, ""
+    if answer in {Answer.HAPPENED, Answer.HAPPENED_ACCEPTED}:
+        reference = post.get("reference", "")
+        if len(reference) > REFERENCE_MAX:
+            raise Refused(f"A reference has at most {REFERENCE_MAX} characters.", field="reference")
+        return reference or None, "" if reference else _text(post, "no_reference_why")
+    return None, ""
+
+
+def _tries(post: QueryDict) -> int:
+    text = post.get("tries", "")
+    if not text.isdecimal() or not 1 <= int(text[:6]) <= 20:
+        raise Refused("Grant between 1 and 20 more tries.", field="tries")
+    return int(text)
+
+
+def _next_check(post: QueryDict, now: datetime, planned: datetime | None) -> datetime:
+    """When to look next: as planned, after a span, tomorrow morning, or at a time of one’s own zone."""
+    choice = post.get("next_check", "")
+    if choice == "planned" and planned is not None:
+        return planned
+    if choice.isdecimal() and 1 <= int(choice[:6]) <= 43_200:
+        return now + timedelta(minutes=int(choice))
+    if choice == "tomorrow":
+        day = timezone.localtime(now).date() + timedelta(days=1)
+        return timezone.make_aware(datetime.combine(day, time(8)))
+    if choice == "at":
+        return _chosen_time(post, now)
+    raise Refused("Choose when to check next.", field="next_check")
+
+
+def _chosen_time(post: QueryDict, now: datetime) -> datetime:
+    try:
+        naive = datetime.fromisoformat(post.get("next_check_at", ""))
+    except ValueError as why:
+        raise Refused("Write the day and the time of the next check.", field="next_check_at") from why
+    chosen = timezone.make_aware(naive) if naive.tzinfo is None else naive
+    if not now < chosen < now + timedelta(days=90):
+        raise Refused("The next check is between now and 90 days from now.", field="next_check_at")
+    return chosen
+
+
+def _keep(post: QueryDict, card: Card) -> frozenset[int]:
+    offered = {step.number for step in card.keep_later}
+    return frozenset(
+        int(text) for text in post.getlist("keep") if text.isdecimal() and int(text[:5]) in offered
+    )
+
+
+def _compared(post: QueryDict, reference: str | None) -> str:
+    """The digest of what the reference was compared with, if it was this reference."""
+    if reference is None or post.get("compared_reference", "") != reference:
+        return ""
+    return post.get("compared", "")[:64]
+
+
+def _text(post: QueryDict, name: str) -> str:
+    """A sentence, with the line ends that browsers send made plain; else as it was typed."""
+    text = post.get(name, "").replace("\r\n", "\n")
+    if len(text) > TEXT_MAX:
+        raise Refused(f"This is longer than {TEXT_MAX} characters; nothing was lost.", field=name)
+    return text

@@ -1,0 +1,423 @@
+"""The timeline: entries of the journal as items that people read, newest first, and what is planned above them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop as noop
+
+from opsledger.console import wording
+from opsledger.console.templatetags.ops import words_of_span
+from opsledger.ledger.queries.page import OperationView, StepView
+from opsledger.ledger.queries.timeline import EvidenceLine, Told
+from opsledger.lib import ids
+from opsledger.rules.record import Act
+from opsledger.rules.states import HoldReason
+
+SHOWN = {
+    "everything": noop("Everything"),
+    "decisions": noop("Decisions"),
+    "lookups": noop("Lookups"),
+    "attempts": noop("Attempts"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One item of the strip. `state` gives its hue; `about` are categories of the filter."""
+
+    at: datetime
+    icon: str
+    title: str
+    about: str = ""
+    state: str = ""
+    badge: tuple[str, str] | None = None  # state and kind
+    text: str = ""
+    quotes: tuple[tuple[str, str], ...] = ()  # label, text
+    facts: tuple[tuple[str, str], ...] = ()  # label, identifier or value
+    evidence_id: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What the machine does next, above *Now*."""
+
+    at: datetime | None
+    title: str
+    text: str
+    step: int
+    checks: bool
+
+
+@dataclass(slots=True)
+class Teller:
+    """Tells entries of one operation. `names` are those of actors, by actor."""
+
+    view: OperationView
+    evidence: Mapping[str, EvidenceLine]
+    names: Mapping[str, str]
+    _ended: dict[str, Told] = field(default_factory=dict)
+
+    def items(self, told: Iterable[Told]) -> list[Item]:
+        """Newest first. An attempt’s opening and its end are one item when nothing happened between them."""
+        entries = list(told)
+        items: list[Item] = []
+        for index, entry in enumerate(entries):
+            older = entries[index + 1] if index + 1 < len(entries) else None
+            if entry.kind in {"attempt_ended", "lease_ended"} and _opens(older, entry):
+                items += self._around(entry)
+                self._ended[str(entry.body.get("attempt"))] = entry
+                continue
+            items += self._around(entry)
+            items.append(self._tell(entry))
+        return items
+
+    def _around(self, entry: Told) -> list[Item]:
+        """What an entry brought with it: the operation’s end, holds that it opened."""
+        around = []
+        state = entry.body.get("state")
+        if entry.kind != "operation_recorded" and state in _ENDS:
+            around.append(
+                Item(
+                    entry.at,
+                    _END_SHAPES[state],
+                    _(_ENDS[state]),
+                    state=_END_SHAPES[state],
+                    key=f"{entry.seq}-end",
+                )
+            )
+        for hold in (entry.body.get("holds") or {}).values():
+            if hold is not None:
+                reason = HoldReason(hold["reason"])
+                title = _("Hold opened: %(reason)s") % {"reason": wording.reason_word(reason)}
+                step = _("Step %(number)s") % {"number": hold["step"]}
+                around.append(
+                    Item(entry.at, "held", title, state="held", text=step, key=f"{entry.seq}-h{hold['step']}")
+                )
+        return around
+
+    def _tell(self, entry: Told) -> Item:
+        teller = _TELLERS.get(entry.kind)
+        return teller(self, entry) if teller else self._other(entry)
+
+    def name(self, actor: str) -> str:
+        """Who: a person’s or a token’s name, a destination’s or source’s slug, or the machine."""
+        if actor in self.names:
+            return self.names[actor]
+        kind, _sep, rest = actor.partition(":")
+        if kind in {"worker", "engine"}:
+            return _("The machine")
+        return rest or actor
+
+    def _recorded(self, entry: Told) -> Item:
+        title = _("Intended action recorded")
+        who = _("By %(name)s, before anything was sent.") % {"name": self.name(entry.actor)}
+        return Item(entry.at, "flag", title, text=who, key=str(entry.seq))
+
+    def _attempt_opened(self, entry: Told) -> Item:
+        attempt_id, facts = next(iter(entry.body["attempts"].items()))
+        step, attempt = self._attempt(attempt_id)
+        title = _("Attempt %(number)s of step %(step)s") % {"number": facts["number"], "step": facts["step"]}
+        ended = self._ended.get(attempt_id)
+        outcome = _outcome_in(ended, attempt_id) if ended else None
+        text = self._said(ended) if ended else _("Opened and recorded; then the request was sent.")
+        shown = [(_("Attempt id"), ids.public("att", UUID(attempt_id)))]
+        if step is not None and step.record.idempotency_key:
+            shown.append((_("Idempotency key"), step.record.idempotency_key))
+        if attempt is not None and attempt.elapsed_seconds is not None:
+            shown.append((_("Lasted"), f"{attempt.elapsed_seconds:.1f}\u00a0s"))
+        return Item(
+            entry.at,
+            "attempt",
+            title,
+            about="attempts",
+            state=outcome or "in-flight",
+            badge=(outcome, "outcome") if outcome else ("in_flight", "step"),
+            text=text,
+            facts=tuple(shown),
+            evidence_id=self._evidence_id(ended) if ended else "",
+            key=str(entry.seq),
+        )
+
+    def _attempt(self, attempt_id: str) -> tuple[StepView | None, Any]:
+        for step, attempt in self.view.attempts:
+            if str(attempt.id) == attempt_id:
+                return step, attempt
+        return None, None
+
+    def _attempt_ended(self, entry: Told) -> Item:
+        """The end of an attempt, told apart from its opening; late when it had ended before."""
+        attempt_id = str(entry.body.get("attempt"))
+        outcome = _outcome_in(entry, attempt_id)
+        _step, attempt = self._attempt(attempt_id)
+        number = attempt.number if attempt is not None else "?"
+        title = _("Attempt %(number)s of step %(step)s ended") % {
+            "number": number,
+            "step": entry.body.get("step"),
+        }
+        if outcome is None:
+            title = _("A late word on attempt %(number)s of step %(step)s") % {
+                "number": number,
+                "step": entry.body.get("step"),
+            }
+        return Item(
+            entry.at,
+            "attempt",
+            title,
+            about="attempts",
+            state=outcome or "disputed",
+            badge=(outcome, "outcome") if outcome else None,
+            text=self._said(entry),
+            evidence_id=self._evidence_id(entry),
+            key=str(entry.seq),
+        )
+
+    def _said(self, entry: Told) -> str:
+        evidence = self.evidence.get(str(entry.body.get("evidence")))
+        if evidence is not None:
+            return evidence.sentence
+        if entry.kind == "lease_ended":
+            return _("Nothing was heard before the lease ended. It may or may not have happened.")
+        return ""
+
+    def _evidence_id(self, entry: Told) -> str:
+        evidence = self.evidence.get(str(entry.body.get("evidence")))
+        return ids.public("ev", evidence.id) if evidence else ""
+
+    def _lookup(self, entry: Told) -> Item:
+        says = str(entry.body.get("says"))
+        title, state, badge = _LOOKED.get(says, (noop("Lookup ended"), "", None))
+        return Item(
+            entry.at,
+            "search",
+            _(title),
+            about="lookups",
+            state=state,
+            badge=badge,
+            text=self._said(entry),
+            evidence_id=self._evidence_id(entry),
+            key=str(entry.seq),
+        )
+
+    def _answered(self, entry: Told) -> Item:
+        answer = str(entry.body.get("answer", ""))
+        title = _("%(name)s answered: %(answer)s") % {
+            "name": self.name(entry.actor),
+            "answer": wording.given(answer),
+        }
+        facts = []
+        if entry.body.get("reference"):
+            facts.append((_("Reference"), str(entry.body["reference"])))
+            compared = _("Field by field") if entry.body.get("compared") else _("Nothing was compared")
+            facts.append((_("Compared"), compared))
+        if entry.body.get("tries"):
+            facts.append((_("Tries"), str(entry.body["tries"])))
+        return Item(
+            entry.at,
+            "user",
+            title,
+            about="decisions",
+            state="held",
+            quotes=_quotes(entry),
+            facts=tuple(facts),
+            key=str(entry.seq),
+        )
+
+    def _assigned(self, entry: Told) -> Item:
+        owner, name = entry.body.get("owner"), self.name(entry.actor)
+        if owner is None:
+            title = _("%(name)s gave the hold back") % {"name": name}
+        elif entry.actor == f"person:{owner}":
+            title = _("%(name)s took the hold") % {"name": name}
+        else:
+            title = _("%(name)s gave the hold to %(owner)s") % {
+                "name": name,
+                "owner": self.names.get(f"person:{owner}", _("somebody")),
+            }
+        return Item(entry.at, "user", title, about="decisions", key=str(entry.seq))
+
+    def _by_person(self, entry: Told) -> Item:
+        title = _(_PERSON[entry.kind]) % {"name": self.name(entry.actor)}
+        about = "lookups" if entry.kind == "check_requested" else "decisions"
+        return Item(entry.at, "user", title, about=about, quotes=_quotes(entry), key=str(entry.seq))
+
+    def _noted(self, entry: Told) -> Item:
+        title = _("%(name)s wrote a note") % {"name": self.name(entry.actor)}
+        return Item(entry.at, "pen", title, quotes=_quotes(entry), key=str(entry.seq))
+
+    def _other(self, entry: Told) -> Item:
+        title = (
+            _(_MACHINE[entry.kind]) if entry.kind in _MACHINE else entry.kind.replace("_", " ").capitalize()
+        )
+        return Item(
+            entry.at, "clock", title, text=self._said(entry), quotes=_quotes(entry),
+            evidence_id=self._evidence_id(entry), key=str(entry.seq),
+        )  # fmt: skip
+
+
+_PERSON = {
+    "cancel_requested": noop("%(name)s cancelled the operation"),
+    "withdrawn": noop("%(name)s took the answer back"),
+    "check_requested": noop("%(name)s asked for a check"),
+    "revealed": noop("%(name)s looked at masked values"),
+}
+_MACHINE = {
+    "deadline_came": noop("A deadline came"),
+    "event_added": noop("Another event of the same action was added"),
+    "backup_restored": noop("A backup was restored; what was sent since is not known"),
+    "lease_extended": noop("The automation asked for more time"),
+    "evidence_added": noop("Evidence was added"),
+}
+_ENDS = {
+    "completed": noop("The operation is completed"),
+    "failed": noop("The operation has failed"),
+    "cancelled": noop("The operation is cancelled"),
+    "closed_unknown": noop("The operation is closed as never known"),
+}
+_END_SHAPES = {
+    "completed": "completed",
+    "failed": "failed",
+    "cancelled": "cancelled",
+    "closed_unknown": "closed-unknown",
+}
+_NO_RECORD = (noop("Lookup found no record"), "", None)
+_LOOKED: Mapping[str, tuple[str, str, tuple[str, str] | None]] = {
+    "found": (noop("Lookup found this action’s record"), "confirmed", ("confirmed", "outcome")),
+    "field_differs": (noop("Lookup found a record that differs"), "differs", ("record_differs", "hold")),
+    "several_records": (noop("Lookup found several records"), "duplicate", ("duplicate_found", "hold")),
+    "only_alike": (noop("Lookup found records that are only alike"), "differs", None),
+    "reference_taken": (noop("Lookup found a record that another operation holds"), "differs", None),
+    "proven_absent": (noop("Lookups prove that it is not there"), "absent", ("absent", "no_change")),
+    "failed": (noop("The destination says that it failed"), "failed", None),
+    "positive_only": _NO_RECORD,
+    "quiet_period": _NO_RECORD,
+    "too_few_looks": _NO_RECORD,
+    "not_all_pages": _NO_RECORD,
+    "lookup_failed": (noop("Lookup failed; that is no answer"), "", None),
+    "no_answer": (noop("Lookup gave no answer"), "", None),
+    "access_refused": (noop("The destination did not let us look"), "access-refused", None),
+    "running": (noop("The destination is still at work on it"), "in-flight", None),
+    "not_final_yet": (noop("Its final effect is not known yet"), "accepted", None),
+    "delivered": (noop("Delivered, says the destination"), "confirmed", ("confirmed", "outcome")),
+    "bounced": (noop("Not delivered, says the destination"), "delivery-failed", ("delivery_failed", "hold")),
+}
+_TELLERS = {
+    "operation_recorded": Teller._recorded,
+    "attempt_opened": Teller._attempt_opened,
+    "attempt_ended": Teller._attempt_ended,
+    "lease_ended": Teller._attempt_ended,
+    "lookup_ended": Teller._lookup,
+    "answered": Teller._answered,
+    "assigned": Teller._assigned,
+    "noted": Teller._noted,
+    "cancel_requested": Teller._by_person,
+    "withdrawn": Teller._by_person,
+    "check_requested": Teller._by_person,
+    "revealed": Teller._by_person,
+}
+_TEXT_LABELS = {
+    "reason": "",
+    "note": "",
+    "checked_how": noop("How it was checked"),
+    "no_reference_why": noop("Why there is no reference"),
+    "ticket": noop("Asked"),
+    "replaced_by": noop("Replaced by"),
+}
+
+
+def _opens(older: Told | None, entry: Told) -> bool:
+    """Whether the entry before this one opened the very attempt that this one ends."""
+    return (
+        older is not None
+        and older.kind == "attempt_opened"
+        and str(entry.body.get("attempt")) in older.body.get("attempts", {})
+    )
+
+
+def _outcome_in(entry: Told, attempt_id: str) -> str | None:
+    changed = (entry.body.get("attempts") or {}).get(attempt_id) or {}
+    outcome = changed.get("outcome")
+    return str(outcome) if outcome else None
+
+
+def _quotes(entry: Told) -> tuple[tuple[str, str], ...]:
+    """The free texts of an entry, each with its label; an erased one is said to be so."""
+    return tuple(
+        (_(_TEXT_LABELS[name]) if _TEXT_LABELS.get(name) else "", text if text is not None else _("(erased)"))
+        for name, text in sorted(
+            entry.texts.items(), key=lambda one: (one[0] not in {"reason", "note"}, one[0])
+        )
+    )
+
+
+def event_items(view: OperationView) -> list[Item]:
+    """The events that told of this action; deliveries are counted, not repeated."""
+    return [
+        Item(
+            event.received_at,
+            "event",
+            _("Event received from %(source)s") % {"source": event.source},
+            text=_deliveries(event.delivery_count),
+            facts=((_("Event id"), event.event_id),),
+            key=f"event-{event.id}",
+        )
+        for event in view.record.events
+    ]
+
+
+def _deliveries(count: int) -> str:
+    if count <= 1:
+        return _("Delivered once.")
+    return _(
+        "Delivered %(count)s times under one event id; the repeats were counted and started nothing."
+    ) % {"count": count}
+
+
+def planned_of(view: OperationView) -> list[Planned]:
+    """What happens next without a person, soonest first."""
+    found = []
+    for step in view.steps:
+        words = _PLANNED.get(step.step.act)
+        if words is None:
+            continue
+        title, text = words
+        shown = {
+            "step": step.step.number,
+            "title": step.title,
+            "destination": step.step.destination,
+            "number": step.step.looks + 1,
+        }
+        checks = step.step.act in {Act.LOOK, Act.AWAIT}
+        found.append(Planned(step.step.act_at, _(title) % shown, _(text) % shown, step.step.number, checks))
+    return sorted(found, key=lambda one: (one.at is None, one.at or view.now))
+
+
+_PLANNED: Mapping[Act, tuple[str, str]] = {
+    Act.SEND: (noop("Next: send “%(title)s” to %(destination)s"), noop("Its attempt is recorded first.")),
+    Act.OFFER: (
+        noop("Offered to automations until then: “%(title)s”"),
+        noop("Unclaimed by then, it becomes a hold."),
+    ),
+    Act.LEASE: (
+        noop("An answer from %(destination)s is waited for until then"),
+        noop("Silence until then means unknown, never failed."),
+    ),
+    Act.LOOK: (
+        noop("Next: lookup %(number)s at %(destination)s"),
+        noop("Reads only; nothing is sent."),
+    ),
+    Act.AWAIT: (
+        noop("A proof of the final effect of “%(title)s” is waited for until then"),
+        noop("Without one by then, it becomes a hold. It is never sent again."),
+    ),
+}
+
+
+def open_for(since: datetime, now: datetime) -> str:
+    return words_of_span((now - since).total_seconds())

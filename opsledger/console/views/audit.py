@@ -1,0 +1,86 @@
+"""The journal of the team, newest first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET
+
+from opsledger.accounts.roles import Permission, members_of
+from opsledger.console import wording
+from opsledger.console.filters import AuditFilter
+from opsledger.console.http import ConsoleRequest, page
+from opsledger.console.permissions import needs
+from opsledger.ledger.clock import database_now
+from opsledger.ledger.queries import audit
+from opsledger.ledger.queries.audit import AuditLine
+from opsledger.ledger.queries.timeline import names_of
+from opsledger.lib import ids
+
+
+@require_GET
+@needs(Permission.READ_AUDIT)
+def audit_page(request: ConsoleRequest) -> HttpResponse:
+    chosen = AuditFilter.read(request.GET, request.team.pk)
+    found = audit.page_of(chosen.wanted, before=chosen.before)
+    names = names_of({line.actor for line in found.lines})
+    context = {
+        "rows": [_row(line, names) for line in found.lines],
+        "chosen": chosen.chosen,
+        "kinds": [(kind, wording.entry_word(kind)) for kind in wording.ENTRY_WORDS],
+        "people": [(f"person:{one.person.pk}", one.person.display_name) for one in members_of(request.team)],
+        "actors": [(kind, wording.actor_word(kind)) for kind in wording.ACTOR_WORDS],
+        "next_url": f"?{chosen.query(found.following)}" if found.following else "",
+        "first_url": f"?{chosen.query(None)}",
+        "is_older": chosen.before is not None,
+        "looked_back_to": found.looked_back_to,
+        "verification": audit.verification(),
+        "now": database_now(),
+    }
+    return page(request, "audit/audit.html", context)
+
+
+def _row(line: AuditLine, names: dict[str, str]) -> dict[str, Any]:
+    kind, _sep, rest = line.actor.partition(":")
+    return {
+        "at": line.at,
+        "word": wording.entry_word(line.kind),
+        "kind": line.kind,
+        "who": names.get(line.actor, ""),
+        "actor": wording.actor_word(kind) if line.actor not in names else "",
+        "actor_name": rest if kind in {"source", "destination", "command"} else "",
+        "subject_kind": line.about,
+        "subject": line.subject_name,
+        "url": _url(line),
+        "seq": line.seq,
+        "what": _what(line),
+    }
+
+
+def _what(line: AuditLine) -> str:
+    """One short phrase from the entry’s facts; free text stays where it is kept."""
+    if line.body.get("answer"):
+        return wording.given(str(line.body["answer"]))
+    if line.body.get("state") and line.subject_kind == "operation":
+        return _("operation: %(state)s") % {"state": str(line.body["state"]).replace("_", " ")}
+    if line.body.get("says"):
+        return str(line.body["says"]).replace("_", " ")
+    stopped = line.body.get("stopped") or line.body.get("went_on")
+    if stopped:
+        return str(stopped).replace("_", " ")
+    if line.body.get("version") and line.subject_kind == "definition":
+        return _("version %(number)s") % {"number": line.body["version"]}
+    return str(line.body.get("what", ""))
+
+
+def _url(line: AuditLine) -> str:
+    if line.subject_kind == "operation":
+        return reverse("operation", args=[ids.public("op", line.subject_id)])
+    if line.about == "destination":
+        return f"{reverse('destinations')}#d-{line.subject_name}"
+    if line.subject_kind == "event":
+        return f"{reverse('operations')}?q={line.subject_name}"
+    return ""

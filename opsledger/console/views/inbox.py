@@ -1,0 +1,291 @@
+"""The inbox: open holds of the team, soonest due first, and what can be done with several at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from html import escape
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.urls import reverse
+from django.utils.safestring import mark_safe
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_GET, require_POST
+
+from opsledger.accounts.roles import Permission, allowed, members_of
+from opsledger.console import desk, wording
+from opsledger.console.filters import VIEWS, InboxFilter, cursor_text
+from opsledger.console.forms import by_person, hold_ids, new_owner
+from opsledger.console.http import ConsoleRequest, back_to, page, see_other, wants_fragment
+from opsledger.console.permissions import needs, why_not
+from opsledger.console.templatetags.ops import badge, icon, who, words_of_span
+from opsledger.console.vocabulary import rows_of
+from opsledger.ledger.actions.settle import Refused, settle_assign, settle_check
+from opsledger.ledger.queries import holds, inbox
+from opsledger.lib import ids
+from opsledger.rules.states import HoldReason
+
+SOON_SECONDS = 1800
+
+
+@require_GET
+def inbox_page(request: ConsoleRequest) -> HttpResponse:
+    chosen = InboxFilter.read(request.GET, request.team.pk, request.user.pk)
+    found = inbox.page_of(chosen.wanted, after=chosen.after, before=chosen.before)
+    counts = inbox.counts(request.team.pk, request.user.pk)
+    may = _may(request)
+    maker = RowMaker(found.now, chosen.query(), request.user.pk, may["may_assign"], may["may_check"])
+    context = {
+        "filter": chosen,
+        "tabs": _tabs(chosen, counts),
+        "counts": counts,
+        "rows": [maker.row(line) for line in found.lines],
+        "now": found.now,
+        "since": ids.public("hold", inbox.floor_id(found.now)),
+        **_links(chosen, found),
+        **_choices(request, chosen),
+        **may,
+    }
+    if counts.first_due_opened_at is not None:
+        context["first_due_open_for"] = words_of_span(
+            (found.now - counts.first_due_opened_at).total_seconds()
+        )
+    if not found.lines:
+        context["watching"] = inbox.watching(request.team.pk)
+    return page(request, "inbox/inbox.html", context)
+
+
+@require_GET
+def inbox_news(request: ConsoleRequest) -> HttpResponse:
+    """What changed since the page was made: counts, and how many holds are new. The rows stay as they are."""
+    chosen = InboxFilter.read(request.GET, request.team.pk, request.user.pk)
+    if not wants_fragment(request):
+        return see_other(f"{reverse('inbox')}?{chosen.query()}")
+    counts = inbox.counts(request.team.pk, request.user.pk)
+    since = ids.parse("hold", request.GET.get("since", ""))
+    context = {
+        "filter": chosen,
+        "tabs": _tabs(chosen, counts),
+        "counts": counts,
+        "since": request.GET.get("since", "") if since else "",
+        "new_count": inbox.new_since(chosen.wanted, since) if since else 0,
+    }
+    return page(request, "inbox/news.html", context, fragments=("inbox-news",), fragment="inbox-news")
+
+
+@require_POST
+@needs(Permission.ASSIGN)
+def assign(request: ConsoleRequest) -> HttpResponse:
+    """Gives the ticked holds, or the one whose button was pressed, to a person of the team."""
+    try:
+        owner = new_owner(request)
+        wanted = _of_team(request)
+    except Refused as why:
+        messages.error(request, why.why)
+        return see_other(back_to(request, reverse("inbox")))
+    changed = settle_assign(wanted, owner.pk if owner else None, by_person(request.user))
+    if changed and owner:
+        said = ngettext("One hold is %(name)s’s now.", "%(count)s holds are %(name)s’s now.", changed)
+        messages.success(request, said % {"count": changed, "name": owner.display_name})
+    elif changed:
+        said = ngettext("One hold is unowned now.", "%(count)s holds are unowned now.", changed)
+        messages.success(request, said % {"count": changed})
+    else:
+        messages.info(request, _("Nothing changed: these holds are closed, or were there already."))
+    return see_other(back_to(request, reverse("inbox")))
+
+
+@require_POST
+@needs(Permission.CHECK_NOW)
+def check_now(request: ConsoleRequest) -> HttpResponse:
+    """Asks the destinations of the ticked holds now. Reads only; nothing is sent."""
+    try:
+        steps = holds.steps_of(_of_team(request))
+    except Refused as why:
+        messages.error(request, why.why)
+        return see_other(back_to(request, reverse("inbox")))
+    asked, refused = 0, ""
+    for operation_id, step_number in steps:
+        try:
+            settle_check(operation_id, step_number, None, by_person(request.user))
+            asked += 1
+        except Refused as why:
+            refused = why.why
+    if asked:
+        said = ngettext("One lookup is due now.", "%(count)s lookups are due now.", asked)
+        messages.success(request, said % {"count": asked})
+    if refused or not steps:
+        messages.info(request, refused or _("There is nothing to look up for these holds."))
+    return see_other(back_to(request, reverse("inbox")))
+
+
+def _of_team(request: ConsoleRequest) -> list[UUID]:
+    """The posted holds that exist for this person; others do not."""
+    return holds.existing(hold_ids(request.POST), request.team_ids)
+
+
+# Rows, made before the template sees them: fifty of them are most of the page.
+# Everything that is not ours goes through `escape` here, and what is marked safe is made of nothing else.
+# ruff: noqa: S308
+
+
+@dataclass(frozen=True, slots=True)
+class RowMaker:
+    """Makes rows for one answer. What is the same in many rows is made once."""
+
+    now: datetime
+    query: str  # of the view, kept in the rows’ links
+    person_id: UUID
+    may_assign: bool = False
+    may_check: bool = False
+
+    def row(self, line: inbox.HoldLine) -> dict[str, Any]:
+        known = desk.known_of(line, self.now)
+        hold = ids.public("hold", line.id)
+        text_id = line.operation_text_id or line.event_text_id
+        return {
+            "id": hold,
+            "url": url_of(line, self.query, hold),
+            "badge": _badge(line.reason),
+            "title": line.title or known.event,
+            "called": text_id or line.title,
+            "sub": _sub(text_id, line.destination_slug),
+            "knows": wording.what_we_know(known),
+            "next": wording.next_decision(known),
+            "protection": self._protection(line),
+            "own": self._own(line, hold, text_id or line.title),
+            "age": words_of_span((self.now - line.opened_at).total_seconds()),
+            "due": self._due(line.due_at),
+        }
+
+    def _protection(self, line: inbox.HoldLine) -> str:
+        words = desk.protection_words(
+            line.protected,
+            state=line.state,
+            attempts=line.attempts,
+            may_have_had_effect=line.may_have_had_effect,
+            now=self.now,
+        )
+        if words is None:
+            return ""
+        shape = words.state
+        return mark_safe(
+            f'<span class="st" data-state="{shape}">{_icon(shape)}<span>{escape(words.text)}</span></span>'
+        )
+
+    def _own(self, line: inbox.HoldLine, hold: str, called: str) -> str:
+        """Who has it, and what this person may do to this one hold."""
+        parts = [_who(line.owner_name)]
+        if self.may_assign and line.owner_id != self.person_id:
+            parts.append(_button(hold, called, "inbox_assign", "a", "Take", ""))
+        if self.may_check and (line.next_look_at is not None or line.state in {"unknown", "accepted"}):
+            parts.append(_button(hold, called, "inbox_check", "c", "Check", " now"))
+        return mark_safe("".join(parts))
+
+    def _due(self, due_at: datetime) -> str:
+        seconds = (due_at - self.now).total_seconds()
+        span = words_of_span(abs(seconds))
+        if seconds < 0:
+            state, text = "late", f"{span} late"
+        else:
+            state, text = "soon" if seconds < SOON_SECONDS else "", f"in {span}"
+        return mark_safe(
+            f'<time datetime="{due_at:%Y-%m-%dT%H:%M:%SZ}">{desk.clock(due_at, self.now)}</time>'
+            f'<span class="sub"><span class="{state}">{text}</span></span>'
+        )
+
+
+@lru_cache(maxsize=128)
+def _icon(name: str) -> str:
+    return icon(name)
+
+
+@lru_cache(maxsize=64)
+def _badge(reason: HoldReason) -> str:
+    return badge(reason, "hold")
+
+
+@lru_cache(maxsize=1024)
+def _who(name: str) -> str:
+    return who(name or None)
+
+
+@lru_cache(maxsize=8)
+def _address(name: str) -> str:
+    """The address of a page with `X` where an id goes; resolving it fifty times is not free."""
+    return reverse(name, args=["X"]) if name in {"operation", "hold"} else reverse(name)
+
+
+def _sub(text_id: str, destination: str) -> str:
+    shown_id = f'<span class="id">{escape(text_id)}</span> ' if text_id else ""
+    slug = f'<span class="dest">{escape(destination)}</span>' if destination else ""
+    return mark_safe(shown_id + slug)
+
+
+def _button(hold: str, called: str, address: str, key: str, word: str, tail: str) -> str:
+    return (
+        f'<button class="lnk take" name="one" value="{hold}" formaction="{_address(address)}"'
+        f' aria-keyshortcuts="{key}">{word}<span class="vh"> {escape(called)}{tail}</span></button>'
+    )
+
+
+def url_of(line: inbox.HoldLine, query: str = "", hold: str = "") -> str:
+    """Where a hold is answered: its operation, its destination, or its own page."""
+    hold = hold or ids.public("hold", line.id)
+    if line.operation_id is not None:
+        address = _address("operation").replace("X", ids.public("op", line.operation_id))
+        return f"{address}?{query}{'&' if query else ''}hold={hold}#decide"
+    if line.destination_id is not None:
+        return f"{_address('destinations')}#d-{line.destination_slug}"
+    return _address("hold").replace("X", hold)
+
+
+def _tabs(chosen: InboxFilter, counts: inbox.Counts) -> list[dict[str, Any]]:
+    return [
+        {
+            "key": view.value,
+            "label": _(label),
+            "count": counts.by_view[view],
+            "url": f"{reverse('inbox')}?{chosen.of_view(view)}".rstrip("?"),
+            "current": view is chosen.wanted.view,
+        }
+        for view, label in VIEWS.items()
+    ]
+
+
+def _links(chosen: InboxFilter, found: inbox.Page) -> dict[str, str]:
+    links = {}
+    if found.has_earlier and found.lines:
+        links["earlier_url"] = f"?{chosen.query(before=cursor_text(found.lines[0].place))}"
+    if found.has_later and found.lines:
+        links["later_url"] = f"?{chosen.query(after=cursor_text(found.lines[-1].place))}"
+    return links
+
+
+def _choices(request: ConsoleRequest, chosen: InboxFilter) -> dict[str, Any]:
+    known = inbox.choices(request.team.pk)
+    return {
+        "reasons": [(shown.value, shown.word) for shown in rows_of("hold")],
+        "destinations": known.destinations,
+        "workflows": known.workflows,
+        "people": [member.person for member in members_of(request.team) if member.person.is_active],
+        "chosen": chosen.chosen,
+    }
+
+
+def _may(request: ConsoleRequest) -> dict[str, Any]:
+    """What is offered to this person, and one line for what is not."""
+    assign_ok = allowed(request.roles, Permission.ASSIGN)
+    check_ok = allowed(request.roles, Permission.CHECK_NOW)
+    return {
+        "can_tick": assign_ok or check_ok,
+        "arrow": _icon("arrow"),
+        "may_assign": assign_ok,
+        "may_check": check_ok,
+        "why_not": "" if assign_ok else why_not(request.roles, Permission.ASSIGN, request.team),
+    }

@@ -1,0 +1,165 @@
+"""Every question has words, and every answer says what follows before it is given."""
+
+from __future__ import annotations
+
+import pytest
+
+from opsledger.console import wording
+from opsledger.console.wording import Follows, Known
+from opsledger.rules.answers import ANSWERS, Answer
+from opsledger.rules.profile import ProtectionKind, Settles
+from opsledger.rules.protection import Protected
+from opsledger.rules.states import DESTINATION_REASONS, HoldReason, OperationState, StepState
+
+EVERY_ANSWER = [(reason, answer) for reason, answers in ANSWERS.items() for answer in answers]
+A, R = Answer, HoldReason
+
+
+def known(reason: HoldReason, **facts: object) -> Known:
+    return Known(reason=reason, destination="crm", step="Create the task", attempts=1, **facts)  # type: ignore[arg-type]
+
+
+def follows(**facts: object) -> Follows:
+    values: dict[str, object] = {"step": 1, "state": StepState.CONFIRMED, "operation": OperationState.RUNNING}
+    return Follows(destination="crm", **values | facts)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("reason", HoldReason, ids=str)
+def test_every_reason_asks_one_question_knows_something_and_says_what_is_next(reason: HoldReason) -> None:
+    words = known(reason)
+    assert wording.question(words).endswith("?")
+    assert wording.what_we_know(words).endswith(".")
+    assert wording.next_decision(words)
+    for text in (wording.question(words), wording.what_we_know(words), wording.next_decision(words)):
+        assert "%(" not in text
+        assert "None" not in text
+
+
+@pytest.mark.parametrize(
+    "reason", sorted(set(HoldReason) - DESTINATION_REASONS - {R.EVENT_CONFLICT}), ids=str
+)
+def test_every_reason_that_a_step_can_have_has_answers(reason: HoldReason) -> None:
+    assert ANSWERS[reason]
+
+
+@pytest.mark.parametrize(("reason", "answer"), EVERY_ANSWER, ids=[f"{r}-{a}" for r, a in EVERY_ANSWER])
+def test_every_answer_of_every_reason_states_its_consequence(reason: HoldReason, answer: Answer) -> None:
+    said = wording.consequence(reason, answer, follows())
+    assert said.endswith(".")
+    assert "%(" not in said
+    assert wording.label(answer)
+    assert wording.button(answer)
+    assert wording.given(answer.value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "after", "said"),
+    [
+        (
+            A.HAPPENED,
+            {"released": (2,)},
+            "Step 1 is confirmed with your reference. Step 2 is released to be sent.",
+        ),
+        (A.ABSENT_END, {"cancelled": (2, 3)}, "Steps 2 and 3 are cancelled."),
+        (A.NOT_OURS, {"asks_again": R.OUTCOME_UNKNOWN}, "The question comes back as “Outcome unknown”."),
+        (A.NOT_OURS, {"looks_at": "16:27"}, "crm is asked again at 16:27."),
+        (A.HAPPENED, {"operation": OperationState.COMPLETED}, "The operation is completed."),
+        (A.END_FAILED, {"operation": OperationState.FAILED}, "The operation has failed."),
+        (A.STILL_UNKNOWN, {"asks_again": R.OUTCOME_UNKNOWN}, "is due at the time that you choose."),
+    ],
+    ids=["released", "cancelled", "back", "asked", "completed", "failed", "stays"],
+)
+def test_what_the_rules_foresee_is_said_beside_the_answer(
+    answer: Answer, after: dict[str, object], said: str
+) -> None:
+    assert wording.consequence(R.OUTCOME_UNKNOWN, answer, follows(**after)).endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("facts", "said", "then"),
+    [
+        ({}, "Sent once, without a clear answer. crm can’t be asked.", "Ask crm, then answer"),
+        (
+            {"looks": 2, "settles": Settles.POSITIVE_ONLY, "next_look": "16:27"},
+            "2 lookups, no record. Empty answers prove nothing here.",
+            "Wait for 16:27, or ask crm",
+        ),
+        (
+            {"references": ("T-1",), "differing": ("Due date",)},
+            "A lookup found one possible record; Due date is not as approved.",
+            "Decide whether T-1 is this action’s record",
+        ),
+        (
+            {"looked": "confirmed", "references": ("T-1",)},
+            "A lookup found this action’s own record, T-1, as approved.",
+            "Confirm that T-1 is it",
+        ),
+        (
+            {"looked": "absent"},
+            "Repeated lookups prove that it is not there.",
+            "Confirm that it did not happen",
+        ),
+        (
+            {"taken": ("T-1", "spring:7")},
+            "The answer names record T-1, which operation spring:7 holds already.",
+            "Ask crm, then answer",
+        ),
+    ],
+    ids=["nothing", "looked in vain", "alike", "found", "absent", "taken"],
+)
+def test_an_unknown_outcome_says_what_lookups_brought(facts: dict[str, object], said: str, then: str) -> None:
+    words = known(R.OUTCOME_UNKNOWN, **facts)
+    assert wording.what_we_know(words) == said
+    assert wording.next_decision(words) == then
+
+
+@pytest.mark.parametrize(
+    ("protected", "more", "state", "text"),
+    [
+        (Protected(ProtectionKind.NONE, False, "none_documented", ""), {}, "unprotected", "None: a resend may duplicate"),
+        (
+            Protected(ProtectionKind.IDEMPOTENCY_KEY, True, "within_window", ""),
+            {"left": "3 h"},
+            "protected",
+            "Idempotency key, 3 h left",
+        ),
+        (
+            Protected(ProtectionKind.IDEMPOTENCY_KEY, True, "within_window", "", own_window=True),
+            {"left": "3 h"},
+            "protected",
+            "Idempotency key, your own window, 3 h left",
+        ),
+        (
+            Protected(ProtectionKind.IDEMPOTENCY_KEY, False, "expired", ""),
+            {"since": "2 h"},
+            "expired",
+            "Expired 2 h ago",
+        ),
+        (
+            Protected(ProtectionKind.UPSERT, False, "record_changed", ""),
+            {},
+            "unprotected",
+            "None: somebody has changed the record",
+        ),
+        (Protected(ProtectionKind.NONE, False, "none_documented", ""), {"attempts": 0}, "protected", "Nothing was sent"),
+        (
+            Protected(ProtectionKind.NONE, False, "none_documented", ""),
+            {"may_have_had_effect": False},
+            "protected",
+            "No attempt took effect",
+        ),
+    ],
+    ids=["none", "window", "own window", "expired", "changed", "unsent", "without effect"],
+)  # fmt: skip
+def test_protection_is_said_with_what_is_left_of_it(
+    protected: Protected, more: dict[str, object], state: str, text: str
+) -> None:
+    facts: dict[str, object] = {"attempts": 1, "may_have_had_effect": True}
+    said = wording.protection(protected, **facts | more)  # type: ignore[arg-type]
+    assert (said.state, said.text) == (state, text)
+
+
+def test_long_lists_are_counted_and_short_ones_are_read_out() -> None:
+    assert wording.listed(["a"]) == "a"
+    assert wording.listed(["a", "b", "c"]) == "a, b and c"
+    assert wording.listed([str(n) for n in range(9)]) == "0, 1, 2, 3, 4 and 4 more"
