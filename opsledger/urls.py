@@ -18,6 +18,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", healthz, name="healthz"),
+    path("", include("opsledger.api.urls")),
     path("", include("opsledger.console.urls")),
 ]
 

@@ -313,7 +313,7 @@ def _conflicting(event: NewEvent, opened: OpenedEvent, source: str, actor: str) 
         facts = {"other_body": hashlib.sha256(event.raw).hexdigest()}
         question = EventQuestion(opened.id, event.team_id, HoldReason.EVENT_CONFLICT, title, facts)
         open_event_hold_here(question, actor=actor)
-    return Delivered(opened, held=is_held(opened.id))
+    return Delivered(opened, _started_before(opened.id), held=is_held(opened.id))
 
 
 def _started_before(event_id: UUID) -> Opened | None:

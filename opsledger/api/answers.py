@@ -1,0 +1,564 @@
+"""What calls answer, as models. The code builds plain values; tests hold every answer against its model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from django.http import HttpResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from opsledger.ledger.queries.operations import NextDecision as Next
+from opsledger.ledger.queries.operations import OperationLine
+from opsledger.ledger.queries.record import HoldRecord, Record, StepRecord
+from opsledger.lib.ids import public
+from opsledger.lib.strict_json import dumps
+
+
+class Answer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Recorded(Answer):
+    id: str = Field(description="`op_…`, given by us; used in all paths.")
+    operation_id: str
+    state: str
+    result: Literal["recorded", "same"] = Field(
+        description="`same`: it was recorded before; nothing changed."
+    )
+    url: str
+
+
+class ErrorField(Answer):
+    field: str
+    message: str
+
+
+class BatchItem(Answer):
+    """201 and 200 carry the operation; 409 and 422 carry the problem's members."""
+
+    status: int
+    operation_id: str | None = None
+    id: str | None = None
+    state: str | None = None
+    result: Literal["recorded", "same"] | None = None
+    url: str | None = None
+    code: str | None = None
+    detail: str | None = None
+    todo: str | None = None
+    differs: list[str] | None = None
+    errors: list[ErrorField] | None = None
+
+
+class BatchAnswer(Answer):
+    items: list[BatchItem]
+
+
+class NextDecision(Answer):
+    by: Literal["person", "engine", "automation", "nobody"]
+    what: str
+    at: datetime | None
+    step: int | None
+    hold: str | None
+
+
+class Counters(Answer):
+    steps: int
+    confirmed: int
+    attempts: int
+    events: int
+
+
+class StepSummary(Answer):
+    number: int
+    name: str
+    title: str
+    destination: str
+    action: str
+    performer: str
+    state: str
+    reference: str | None
+    next_act: str
+    next_act_at: datetime | None
+
+
+class HoldSummary(Answer):
+    id: str
+    step: int
+    reason: str
+    version: int
+    due_at: datetime
+    owner: str | None
+
+
+class OperationSummary(Answer):
+    id: str
+    operation_id: str
+    title: str
+    workflow: str
+    state: str
+    version: int
+    owner: str | None = Field(description="A name; null while nobody has taken it.")
+    created_at: datetime
+    updated_at: datetime
+    ended_at: datetime | None
+    not_after: datetime | None
+    references: list[str]
+    steps: list[StepSummary]
+    holds: list[HoldSummary]
+    next: NextDecision
+    counters: Counters
+    url: str
+
+
+class OperationPage(Answer):
+    items: list[OperationSummary]
+    next: str | None = Field(description="The cursor of the next page; null when nothing is left.")
+
+
+class ParamAnswer(Answer):
+    name: str
+    label: str
+    value: Any
+    masked: bool
+
+
+class AttemptAnswer(Answer):
+    id: str
+    number: int
+    revision: int
+    opened_at: datetime
+    lease_ends_at: datetime
+    ended_at: datetime | None
+    outcome: str | None
+    no_change: str | None
+    reference: str | None
+    known_by: str | None
+    status: int | None
+    phase: str
+    error: str
+    elapsed_seconds: float | None
+    sentence: str
+
+
+class ProtectionAnswer(Answer):
+    kind: str
+    protected: bool
+    sentence: str
+    until: datetime | None
+
+
+class StepAnswer(StepSummary):
+    revision: int
+    request_digest: str | None
+    idempotency_key: str | None
+    tries_used: int
+    tries_max: int
+    protection: ProtectionAnswer
+    attempts: list[AttemptAnswer]
+
+
+class HoldAnswer(Answer):
+    id: str
+    about: Literal["step", "destination", "event"]
+    operation: str | None
+    operation_id: str | None
+    step: int | None
+    destination: str | None
+    event: str | None
+    reason: str
+    title: str
+    version: int = Field(description="Decisions carry it: `If-Match`.")
+    opened_at: datetime
+    due_at: datetime
+    closed_at: datetime | None
+    closed_by: str | None
+    answer: str | None
+    owner: str | None
+    if_nobody: str
+    answers: list[str] = Field(description="Those that are valid now; none when it is closed.")
+    facts: dict[str, Any]
+
+
+class HoldPage(Answer):
+    items: list[HoldAnswer]
+    next: str | None
+
+
+class EventAnswer(Answer):
+    id: str
+    source: str
+    event_id: str
+    topic: str
+    occurred_at: datetime | None
+    occurred_text: str
+    received_at: datetime
+    deliveries: int
+
+
+class EvidenceAnswer(Answer):
+    id: str
+    step: int | None
+    attempt: str | None
+    kind: str
+    origin: str
+    received_at: datetime
+    occurred_at: datetime | None
+    says: str
+    sentence: str
+    late: bool
+    bytes: int
+    digest: str
+    facts: dict[str, Any]
+
+
+class OwnerAnswer(Answer):
+    name: str
+    by: Literal["operation", "workflow", "team"]
+    taken: bool
+
+
+class OperationRecord(Answer):
+    id: str
+    operation_id: str
+    title: str
+    workflow: str
+    workflow_version: int
+    state: str
+    version: int
+    cancelled: bool
+    owner: OwnerAnswer
+    replaces: str | None
+    replaced_by: list[str]
+    not_after: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    ended_at: datetime | None
+    unknown_at: datetime | None
+    params: list[ParamAnswer]
+    steps: list[StepAnswer]
+    references: list[str]
+    holds: list[HoldAnswer]
+    events: list[EventAnswer]
+    evidence: list[EvidenceAnswer]
+    took_effect: list[str] = Field(description="Names of the steps that took effect or were taken over.")
+    next: NextDecision
+    counters: Counters
+    url: str
+
+
+class RequestAnswer(Answer):
+    method: str
+    url: str
+    headers: list[list[str]] = Field(description="Without credentials: add your own.")
+    body: str
+    body_encoding: Literal["utf-8", "base64"]
+    digest: str
+
+
+class Claim(Answer):
+    attempt_id: str
+    step: str
+    idempotency_key: str
+    request: RequestAnswer
+    lease_expires_at: datetime
+    longest_until: datetime = Field(description="Heartbeats stretch the lease up to here.")
+
+
+class LeaseAnswer(Answer):
+    attempt_id: str
+    lease_expires_at: datetime
+    longest_until: datetime
+
+
+class ReportAnswer(Answer):
+    operation: str
+    operation_state: str
+    step: str
+    state: str
+    reference: str | None
+    attempt_outcome: str | None
+    late: bool = Field(description="It came after the attempt had ended: kept as evidence.")
+    repeated: bool = Field(description="It had been told before; nothing changed.")
+
+
+class FieldPair(Answer):
+    field: str
+    ours: str | None
+    theirs: str | None
+    match: bool
+
+
+class ReadingAnswer(Answer):
+    compared: bool
+    why: str
+    rows: list[FieldPair]
+
+
+class SettleAnswer(Answer):
+    hold: HoldAnswer
+    operation_state: str | None
+    reading: ReadingAnswer | None
+
+
+class NoteAnswer(Answer):
+    hold: str
+    version: int
+
+
+# Building
+
+
+def respond(status: int, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> HttpResponse:
+    """A JSON answer; numbers keep their digits. Never stored by anybody on the way."""
+    response = HttpResponse(dumps(plain(body)), status=status, content_type="application/json")
+    response["Cache-Control"] = "no-store"
+    for name, value in (headers or {}).items():
+        response[name] = value
+    return response
+
+
+def plain(value: Any) -> Any:
+    """Times as text in UTC; everything else as it is."""
+    if isinstance(value, datetime):
+        return when(value)
+    if isinstance(value, Mapping):
+        return {name: plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    return value
+
+
+def when(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def url_of(operation_id: UUID) -> str:
+    return f"/api/v1/operations/{public('op', operation_id)}"
+
+
+def recorded(operation_id: UUID, own: str, state: str, *, new: bool) -> dict[str, Any]:
+    return {
+        "id": public("op", operation_id),
+        "operation_id": own,
+        "state": str(state),
+        "result": "recorded" if new else "same",
+        "url": url_of(operation_id),
+    }
+
+
+def next_of(decision: Next) -> dict[str, Any]:
+    return {
+        "by": decision.by,
+        "what": decision.what,
+        "at": decision.at,
+        "step": decision.step,
+        "hold": public("hold", decision.hold_id) if decision.hold_id else None,
+    }
+
+
+def summary(line: OperationLine) -> dict[str, Any]:
+    return {
+        "id": public("op", line.id),
+        "operation_id": line.operation_id,
+        "title": line.title,
+        "workflow": line.workflow,
+        "state": line.state.value,
+        "version": line.version,
+        "owner": line.owner_name or None,
+        "created_at": line.created_at,
+        "updated_at": line.updated_at,
+        "ended_at": line.ended_at,
+        "not_after": line.not_after,
+        "references": line.references,
+        "steps": [_step(step) for step in line.steps],
+        "holds": [
+            {
+                "id": public("hold", hold.id),
+                "step": hold.step,
+                "reason": hold.reason.value,
+                "version": hold.version,
+                "due_at": hold.due_at,
+                "owner": hold.owner_name or None,
+            }
+            for hold in line.holds
+        ],
+        "next": next_of(line.next),
+        "counters": _counters(line.step_count, line.confirmed_count, line.attempt_count, line.event_count),
+        "url": url_of(line.id),
+    }
+
+
+def _counters(steps: int, confirmed: int, attempts: int, events: int) -> dict[str, int]:
+    return {"steps": steps, "confirmed": confirmed, "attempts": attempts, "events": events}
+
+
+def _step(line: Any) -> dict[str, Any]:
+    return {
+        "number": line.number,
+        "name": line.name,
+        "title": line.title,
+        "destination": line.destination,
+        "action": line.action,
+        "performer": line.performer,
+        "state": line.state,
+        "reference": line.reference,
+        "next_act": line.act,
+        "next_act_at": line.act_at,
+    }
+
+
+def record_answer(record: Record) -> dict[str, Any]:
+    steps = [_step_record(step) for step in record.steps]
+    return {
+        "id": public("op", record.id),
+        "operation_id": record.operation_id,
+        "title": record.title,
+        "workflow": record.workflow,
+        "workflow_version": record.workflow_version,
+        "state": record.state.value,
+        "version": record.version,
+        "cancelled": record.cancelled,
+        "owner": {"name": record.owner.name, "by": record.owner.by, "taken": record.owner.taken},
+        "replaces": public("op", record.replaces) if record.replaces else None,
+        "replaced_by": [public("op", one) for one in record.replaced_by],
+        "not_after": record.not_after,
+        "created_at": record.created_at,
+        "updated_at": record.updated_at,
+        "ended_at": record.ended_at,
+        "unknown_at": record.unknown_at,
+        "params": [
+            {"name": p.name, "label": p.label, "value": p.value, "masked": p.masked} for p in record.params
+        ],
+        "steps": steps,
+        "references": [step["reference"] for step in steps if step["reference"]],
+        "holds": [_hold_of_record(record, hold) for hold in record.holds],
+        "events": [
+            {
+                "id": public("evt", event.id),
+                "source": event.source,
+                "event_id": event.event_id,
+                "topic": event.topic,
+                "occurred_at": event.occurred_at,
+                "occurred_text": event.occurred_text,
+                "received_at": event.received_at,
+                "deliveries": event.delivery_count,
+            }
+            for event in record.events
+        ],
+        "evidence": [_evidence(line) for line in record.evidence],
+        "took_effect": [step.line.name for step in record.took_effect],
+        "next": next_of(record.next),
+        "counters": _counters(
+            len(record.steps), record.confirmed_count, record.attempt_count, record.event_count
+        ),
+        "url": url_of(record.id),
+    }
+
+
+def _step_record(step: StepRecord) -> dict[str, Any]:
+    return {
+        **_step(step.line),
+        "revision": step.revision,
+        "request_digest": step.request_digest,
+        "idempotency_key": step.idempotency_key,
+        "tries_used": step.tries_used,
+        "tries_max": step.tries_max,
+        "protection": {
+            "kind": step.protected.kind.value,
+            "protected": step.protected.protected,
+            "sentence": step.protected.sentence,
+            "until": step.protected.until,
+        },
+        "attempts": [
+            {
+                "id": public("att", attempt.id),
+                "number": attempt.number,
+                "revision": attempt.revision,
+                "opened_at": attempt.opened_at,
+                "lease_ends_at": attempt.lease_ends_at,
+                "ended_at": attempt.ended_at,
+                "outcome": attempt.outcome,
+                "no_change": attempt.no_change,
+                "reference": attempt.reference,
+                "known_by": attempt.known_by,
+                "status": attempt.status,
+                "phase": attempt.phase,
+                "error": attempt.error,
+                "elapsed_seconds": attempt.elapsed_seconds,
+                "sentence": attempt.sentence,
+            }
+            for attempt in step.attempts
+        ],
+    }
+
+
+def _evidence(line: Any) -> dict[str, Any]:
+    return {
+        "id": public("ev", line.id),
+        "step": line.step,
+        "attempt": public("att", line.attempt_id) if line.attempt_id else None,
+        "kind": line.kind,
+        "origin": line.origin,
+        "received_at": line.received_at,
+        "occurred_at": line.occurred_at,
+        "says": line.says,
+        "sentence": line.sentence,
+        "late": line.late,
+        "bytes": line.size,
+        "digest": line.digest,
+        "facts": dict(line.facts),
+    }
+
+
+def _hold_of_record(record: Record, hold: HoldRecord) -> dict[str, Any]:
+    return {
+        "id": public("hold", hold.id),
+        "about": "step",
+        "operation": public("op", record.id),
+        "operation_id": record.operation_id,
+        "step": hold.step,
+        "destination": record.steps[hold.step - 1].line.destination,
+        "event": None,
+        "reason": hold.reason.value,
+        "title": record.title,
+        "version": hold.version,
+        "opened_at": hold.opened_at,
+        "due_at": hold.due_at,
+        "closed_at": hold.closed_at,
+        "closed_by": hold.closed_by or None,
+        "answer": hold.answer or None,
+        "owner": hold.owner_name or None,
+        "if_nobody": hold.if_nobody,
+        "answers": [answer.value for answer in hold.answers],
+        "facts": dict(hold.facts),
+    }
+
+
+def hold_answer(hold: Any, answers: Sequence[str]) -> dict[str, Any]:
+    """A row of ledger.models.Hold, with its step, event and owner."""
+    about = "step" if hold.step_id else "destination" if hold.destination_id else "event"
+    return {
+        "id": public("hold", hold.pk),
+        "about": about,
+        "operation": public("op", hold.operation_id) if hold.operation_id else None,
+        "operation_id": hold.operation_text_id or None,
+        "step": hold.step.number if hold.step else None,
+        "destination": hold.destination_slug or None,
+        "event": public("evt", hold.event_id) if hold.event_id else None,
+        "reason": hold.reason,
+        "title": hold.title,
+        "version": hold.version,
+        "opened_at": hold.opened_at,
+        "due_at": hold.due_at,
+        "closed_at": hold.closed_at,
+        "closed_by": hold.closed_by or None,
+        "answer": hold.answer or None,
+        "owner": hold.owner.display_name if hold.owner else None,
+        "if_nobody": hold.if_nobody,
+        "answers": list(answers),
+        "facts": json.loads(hold.facts),
+    }

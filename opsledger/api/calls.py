@@ -1,0 +1,179 @@
+"""Every call of /api/v1."""
+
+from __future__ import annotations
+
+from opsledger.accounts.permissions import Permission
+from opsledger.api import answers, holds, operations, shapes, steps
+from opsledger.api.routes import Call, Query, Reply
+
+_RECORD_EXAMPLE = {
+    "operation_id": "campaign-2026-03:4711",
+    "workflow": "campaign_follow_up",
+    "params": {"campaign": "Spring", "company": "Harbour Ltd"},
+}
+_RECORD = Reply(200, "The operation's record as it is now.", answers.OperationRecord)
+_SETTLED = Reply(200, "The hold as it is now.", answers.SettleAnswer)
+_NOT_FOUND = Reply(404, "No such thing in the token's team.")
+_INVALID = Reply(422, "`errors` names each field and what to mend.")
+_STALE = Reply(412, "Another version by now; `current` is the hold as it is. Nothing was changed.")
+_VERSION = Reply(428, "If-Match is missing.")
+_NOT_NOW = Reply(409, "The present state does not allow it.")
+
+CALLS: tuple[Call, ...] = (
+    Call(
+        "POST", "/operations", "record_operation", "Record an operation",
+        "Records an intended action before it leaves a trace in the world. Safe to repeat: the same one again changes "
+        "nothing and is answered with 200.",
+        operations.create,
+        (
+            Reply(201, "Recorded.", answers.Recorded),
+            Reply(200, "The same one again: same workflow, params and content.", answers.Recorded),
+            Reply(409, "`operation_conflict`: the id is taken by another action, `differs` names the fields. "
+                       "`replaced_is_open`: the operation to be replaced is in flight, accepted or unknown."),
+            Reply(413, "The body is larger than the limit, which is named."),
+            _INVALID,
+        ),
+        permission=Permission.RECORD, shape=shapes.NewOperation, intake=True, example=_RECORD_EXAMPLE, tag="Operations",
+    ),
+    Call(
+        "POST", "/operations/batch", "record_batch", "Record up to 1,000 operations",
+        "Every item is answered by itself, in order: 201, 200, 409 or 422. One bad item spoils no other.",
+        operations.create_batch,
+        (Reply(200, "One answer per item, in order.", answers.BatchAnswer), _INVALID),
+        permission=Permission.RECORD, shape=shapes.Batch, intake=True, example={"items": [_RECORD_EXAMPLE]},
+        tag="Operations",
+    ),
+    Call(
+        "GET", "/operations", "list_operations", "List operations",
+        "Newest first. A filter that no index follows may give pages with fewer items than `limit`; the list ends when "
+        "`next` is null.",
+        operations.listed,
+        (Reply(200, "A page.", answers.OperationPage), _INVALID),
+        permission=Permission.VIEW, tag="Operations",
+        query=(
+            Query("state", "One or several states, separated by commas; `open` stands for all that have not ended."),
+            Query("owner", "A sign-in name; open operations only."),
+            Query("workflow", "A workflow's slug."),
+            Query("destination", "A destination's slug."),
+            Query("operation_id", "Your own id, byte for byte."),
+            Query("reference", "A destination's reference, byte for byte."),
+            Query("event_id", "A source's event id, byte for byte."),
+            Query("q", "The beginning of an operation id or a reference, an event id, or `op_…`."),
+            Query("updated_since", "A time with its zone, at most seven days back."),
+            Query("limit", "1 to 200; 50 when absent.", "integer"),
+            Query("cursor", "`next` of the page before, with the same filters."),
+        ),
+    ),
+    Call(
+        "GET", "/operations/{operation}", "read_operation", "Read an operation's record",
+        "State, steps, attempts, references, evidence, holds, next decision, counters. Sensitive parameters are masked. "
+        "In the path: `op_…`, or an own id made of `A-Z a-z 0-9 - _ ~ :` that does not begin with `op_`.",
+        operations.read_one, (_RECORD, _NOT_FOUND), permission=Permission.VIEW, tag="Operations",
+    ),
+    Call(
+        "POST", "/operations/{operation}/cancel", "cancel_operation", "Cancel an operation",
+        "Nothing more is sent. What was sent is found out; `took_effect` says what did.",
+        operations.cancel, (_RECORD, _NOT_FOUND, _NOT_NOW, _INVALID),
+        permission=Permission.CANCEL, shape=shapes.WithReason,
+        example={"reason": "The campaign was called off."}, tag="Operations",
+    ),
+    Call(
+        "POST", "/operations/{operation}/steps/{step}/claim", "claim_step", "Claim a step",
+        "For automations that do the work themselves. The attempt is committed before this answers. Send exactly this "
+        "request, once, under this key; then report the outcome. A lease that ends without one means `unknown`.",
+        steps.claim,
+        (
+            Reply(201, "Yours until `lease_expires_at`.", answers.Claim),
+            Reply(409, "`state`, `reference`, `reason` (done, in_flight, held, not_protected, waiting, ended, stopped, "
+                       "not_yours) and `next`."),
+            _NOT_FOUND,
+        ),
+        permission=Permission.CLAIM, tag="Doing the work",
+    ),
+    Call(
+        "POST", "/operations/{operation}/steps/{step}/withdraw", "withdraw_answer", "Take a person's answer back",
+        "The step becomes disputed, and its reference is freed.",
+        steps.withdraw, (_RECORD, _NOT_FOUND, _NOT_NOW, _INVALID),
+        permission=Permission.WITHDRAW, shape=shapes.WithReason, example={"reason": "The reference was of another task."},
+        tag="Operations",
+    ),
+    Call(
+        "POST", "/operations/{operation}/steps/{step}/evidence", "add_evidence", "Add evidence to a step",
+        "A delivery report, a found record, or something seen. The same again changes nothing.",
+        steps.evidence, (Reply(200, "Kept.", answers.ReportAnswer), _NOT_FOUND, _INVALID),
+        permission=Permission.REPORT, shape=shapes.Evidence,
+        example={"says": "delivered", "how": "Delivery webhook of the mail service", "reference": "msg_812"},
+        tag="Doing the work",
+    ),
+    Call(
+        "POST", "/attempts/{attempt}/outcome", "report_outcome", "Report an attempt's outcome",
+        "In time or late: late and contradicting reports are kept as evidence. `no_change` needs its kind. The same "
+        "report again changes nothing.",
+        steps.outcome, (Reply(200, "Taken.", answers.ReportAnswer), _NOT_FOUND, _NOT_NOW, _INVALID),
+        permission=Permission.REPORT, shape=shapes.Outcome,
+        example={
+            "outcome": "confirmed", "reference": "T-1042", "evidence": {"how": "201 with the task's id", "status": 201},
+        },
+        tag="Doing the work",
+    ),
+    Call(
+        "POST", "/attempts/{attempt}/heartbeat", "extend_lease", "Extend an attempt's lease",
+        "The lease lasts again as long as one claim, never beyond `longest_until`.",
+        steps.heartbeat, (Reply(200, "The lease as it is now.", answers.LeaseAnswer), _NOT_FOUND, _NOT_NOW),
+        permission=Permission.REPORT, tag="Doing the work",
+    ),
+    Call(
+        "GET", "/holds", "list_holds", "List open holds",
+        "The one that is due first at the top.",
+        holds.listed, (Reply(200, "A page.", answers.HoldPage), _INVALID), permission=Permission.VIEW, tag="Holds",
+        query=(
+            Query("reason", "One of the reasons."),
+            Query("owner", "A sign-in name."),
+            Query("unowned", "`true`: only those that nobody has taken.", "boolean"),
+            Query("destination", "A destination's slug."),
+            Query("workflow", "A workflow's slug."),
+            Query("limit", "1 to 200; 50 when absent.", "integer"),
+            Query("cursor", "`next` of the page before."),
+        ),
+    ),
+    Call(
+        "GET", "/holds/{hold}", "read_hold", "Read a hold",
+        "Open or closed, with the answers that are valid now. The ETag is its version.",
+        holds.read_one, (Reply(200, "The hold.", answers.HoldAnswer), _NOT_FOUND), permission=Permission.VIEW, tag="Holds",
+    ),
+    Call(
+        "POST", "/holds/{hold}/settle", "settle_hold", "Settle a hold",
+        "One answer, with its reason. A reference is read at the destination first, and compared where that is possible.",
+        holds.settle,
+        (
+            _SETTLED, _NOT_FOUND,
+            Reply(409, "`reference_differs`: the record that was read differs in `reading`. `not_now`: the state does not "
+                       "allow it."),
+            _STALE, _INVALID, _VERSION,
+        ),
+        permission_words="settle: the role owner; `still_unknown`: operator or owner; `go_on`: owner or admin. "
+        "A person's own token.",
+        shape=shapes.Settlement, versioned=True, tag="Holds",
+        example={"answer": "happened", "reference": "T-1042", "reason": "Found in the CRM under this account."},
+    ),
+    Call(
+        "POST", "/holds/{hold}/assign", "assign_hold", "Give a hold to a person",
+        "Or to nobody, with null.",
+        holds.assign, (_SETTLED, _NOT_FOUND, _STALE, _INVALID, _VERSION),
+        permission=Permission.ASSIGN, shape=shapes.Assignment, versioned=True, example={"owner": "owner@harbour.example"},
+        tag="Holds",
+    ),
+    Call(
+        "POST", "/holds/{hold}/note", "note_hold", "Add a note to a hold",
+        "A note never changes a state.",
+        holds.note, (Reply(200, "Kept.", answers.NoteAnswer), _NOT_FOUND, _STALE, _INVALID, _VERSION),
+        permission=Permission.NOTE, shape=shapes.Note, versioned=True,
+        example={"text": "Asked the CRM's support."}, tag="Holds",
+    ),
+    Call(
+        "POST", "/holds/{hold}/check", "check_hold", "Look at the destination",
+        "Now, or at a time. It reads; nothing is sent.",
+        holds.check, (_SETTLED, _NOT_FOUND, _NOT_NOW, _STALE, _INVALID, _VERSION),
+        permission=Permission.CHECK_NOW, shape=shapes.Check, versioned=True, example={}, tag="Holds",
+    ),
+)  # fmt: skip

@@ -1,0 +1,145 @@
+"""`/readyz`: intake may go on. `/readyz/work`: work is being done. `/metrics`: the few numbers for a monitor."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+
+import redis
+from django.conf import settings
+from django.db import DatabaseError
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from opsledger.ledger.queries.readiness import (
+    CANARY_SECONDS_MAX,
+    Figures,
+    canary_age_seconds,
+    figures,
+    why_not_ready,
+)
+
+BROKER_SECONDS_MAX = 1.0
+
+
+def _said(status: int, text: str) -> HttpResponse:
+    response = HttpResponse(f"{text}\n", status=status, content_type="text/plain; charset=utf-8")
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+@require_safe
+def ready(request: HttpRequest) -> HttpResponse:
+    """200 when the database can be reached and has every migration; 503 with the reason otherwise."""
+    why = why_not_ready()
+    return _said(503, why) if why else _said(200, "ready")
+
+
+@require_safe
+def working(request: HttpRequest) -> HttpResponse:
+    """200 when the broker answers and a canary task finished lately; 503 with the reason otherwise."""
+    why = why_not_ready() or _why_no_broker() or _why_no_canary()
+    return _said(503, why) if why else _said(200, "working")
+
+
+def _why_no_broker() -> str:
+    try:
+        client = redis.from_url(
+            settings.REDIS_URL,
+            socket_timeout=BROKER_SECONDS_MAX,
+            socket_connect_timeout=BROKER_SECONDS_MAX,
+        )
+        try:
+            client.ping()
+        finally:
+            client.close()
+    except (redis.RedisError, OSError) as why:
+        return f"The broker can't be reached ({type(why).__name__}). Work goes on with the sweep, later."
+    return ""
+
+
+def _why_no_canary() -> str:
+    try:
+        age = canary_age_seconds()
+    except DatabaseError as why:
+        return f"The database can't be read ({type(why).__name__})."
+    if age is None:
+        return "No task has finished yet: is a worker running?"
+    if age > CANARY_SECONDS_MAX:
+        return f"No task has finished for {age:.0f} seconds: are worker and beat running?"
+    return ""
+
+
+# Figures
+
+
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """Prometheus text. For the bearer of METRICS_TOKEN; without such a setting for this machine itself only."""
+    if not _may_read(request):
+        response = _said(401, "Send METRICS_TOKEN as a bearer token, or ask from this machine.")
+        response["WWW-Authenticate"] = "Bearer"
+        return response
+    try:
+        text = exposition(figures())
+    except DatabaseError as why:
+        return _said(503, f"The database can't be read ({type(why).__name__}).")
+    response = HttpResponse(text, content_type="text/plain; version=0.0.4; charset=utf-8")
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def _may_read(request: HttpRequest) -> bool:
+    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+    token = settings.METRICS_TOKEN
+    if token:
+        return scheme.lower() == "bearer" and hmac.compare_digest(
+            given.encode("utf-8", "surrogateescape"), token.encode("utf-8", "surrogateescape")
+        )
+    return _is_from_here(request)
+
+
+def _is_from_here(request: HttpRequest) -> bool:
+    """Behind a proxy everybody seems to come from this machine, so a forwarded request does not count."""
+    if settings.TRUSTED_PROXY_COUNT or any(
+        name in request.headers for name in ("X-Forwarded-For", "Forwarded")
+    ):
+        return False
+    try:
+        return ipaddress.ip_address(request.META.get("REMOTE_ADDR", "")).is_loopback
+    except ValueError:
+        return False
+
+
+def exposition(known: Figures) -> str:
+    lines = [
+        *_family("opsledger_open_holds", "gauge", "Open holds, by reason.",
+                 [({"reason": reason}, count) for reason, count in sorted(known.open_holds.items())]),
+        *_family("opsledger_due_steps", "gauge", "Steps whose planned act is due, by act.",
+                 [({"act": act}, count) for act, count in sorted(known.due_steps.items())]),
+        *_family("opsledger_oldest_due_seconds", "gauge", "How long the step that is due longest has been due.",
+                 [({}, round(known.oldest_due_seconds, 3))]),
+        *_family("opsledger_refusals_total", "counter", "Requests and deliveries refused at the door.",
+                 [({"source": source, "reason": reason}, count)
+                  for (source, reason), count in sorted(known.refusals.items())]),
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _family(name: str, kind: str, words: str, samples: list[tuple[dict[str, str], float]]) -> list[str]:
+    return [
+        f"# HELP {name} {words}",
+        f"# TYPE {name} {kind}",
+        *(f"{name}{_labels(of)} {value}" for of, value in samples),
+    ]
+
+
+def _labels(of: dict[str, str]) -> str:
+    if not of:
+        return ""
+    pairs = [f'{name}="{_quoted(value)}"' for name, value in of.items()]
+    return "{" + ",".join(pairs) + "}"
+
+
+def _quoted(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

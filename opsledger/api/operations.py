@@ -1,0 +1,175 @@
+"""Operations: recorded one by one or in batches, listed, read, cancelled."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+
+from opsledger.api.answers import (
+    BatchItem,
+    record_answer,
+    recorded,
+    respond,
+    summary,
+    url_of,
+)
+from opsledger.api.caller import Caller
+from opsledger.api.problems import Problem
+from opsledger.api.reading import checked, invalid
+from opsledger.api.routes import count_refusal
+from opsledger.api.shapes import Batch, NewOperation, WithReason
+from opsledger.engine import bell
+from opsledger.ledger.actions.intake import NamedEvent, Taken, Verdict, Wanted, open_intended
+from opsledger.ledger.actions.settle import Refused, settle_cancel
+from opsledger.ledger.queries.operations import OperationFilter, find_id, page_of
+from opsledger.ledger.queries.record import record_of
+from opsledger.lib.ids import parse, public
+from opsledger.rules.identity import allowed_in_path
+
+NOT_HERE = "This team has no such operation."
+
+
+def operation_id_of(caller: Caller, text: str) -> UUID:
+    """The team's operation that a path names: `op_…`, or an own id of safe characters. 404 otherwise."""
+    number = parse("op", text)
+    found = None
+    if number is not None:
+        found = find_id(caller.team_id, number=number)
+    elif allowed_in_path(text):
+        found = find_id(caller.team_id, own=text)
+    if found is None:
+        raise Problem("not_found", NOT_HERE)
+    return found
+
+
+# Recording
+
+
+def create(caller: Caller, request: HttpRequest, given: NewOperation) -> HttpResponse:
+    taken = open_intended(caller.team_id, [_wanted(given)], caller.by)[0]
+    if taken.verdict is Verdict.RECORDED:
+        bell.ring()
+    if taken.opened is None or taken.verdict not in _TAKEN:
+        raise _problem(taken)
+    new = taken.verdict is Verdict.RECORDED
+    body = recorded(taken.opened.id, given.operation_id, taken.opened.state, new=new)
+    return respond(201 if new else 200, body, {"Location": body["url"]})
+
+
+_TAKEN = frozenset({Verdict.RECORDED, Verdict.SAME})
+
+
+def _wanted(given: NewOperation) -> Wanted:
+    event = given.source_event
+    return Wanted(
+        operation_id=given.operation_id,
+        workflow=given.workflow,
+        params=given.params,
+        owner=given.owner,
+        replaces=given.replaces,
+        not_after=given.not_after,
+        event=NamedEvent(event.source, event.event_id) if event else None,
+        has_content=given.content is not None,
+    )
+
+
+def _problem(taken: Taken) -> Problem:
+    """Why it was not recorded, as a problem."""
+    if taken.opened is None:
+        return invalid(taken.problems)
+    known = {
+        "id": public("op", taken.opened.id),
+        "state": str(taken.opened.state),
+        "url": url_of(taken.opened.id),
+    }
+    if taken.verdict is Verdict.REPLACED_IS_OPEN:
+        return Problem("replaced_is_open", f"{taken.why} Nothing was recorded.", operation=known)
+    names = ", ".join(taken.opened.differs)
+    return Problem(
+        "operation_conflict",
+        f"It was recorded with other values: {names} differ. The recorded one stands.",
+        differs=list(taken.opened.differs),
+        operation=known,
+    )
+
+
+def create_batch(caller: Caller, request: HttpRequest, given: Batch) -> HttpResponse:
+    """Each item is checked by itself; those that pass are recorded together, in one transaction."""
+    items: list[dict[str, Any]] = [{} for _ in given.items]
+    good: list[tuple[int, Wanted]] = []
+    for index, item in enumerate(given.items):
+        try:
+            good.append((index, _wanted(checked(NewOperation, item))))
+        except Problem as problem:
+            own = item.get("operation_id") if isinstance(item, dict) else None
+            items[index] = _refused_item(problem, own if isinstance(own, str) else None)
+    answers = open_intended(caller.team_id, [wanted for _, wanted in good], caller.by) if good else []
+    for (index, wanted), taken in zip(good, answers, strict=True):
+        items[index] = _item(taken, wanted.operation_id)
+    if any(item["status"] == 201 for item in items):
+        bell.ring()
+    refused_count = sum(1 for item in items if item["status"] == 422)
+    if refused_count:
+        count_refusal("", caller, "invalid", "Items of a batch could not be taken.", times=refused_count)
+    return respond(200, {"items": items})
+
+
+def _item(taken: Taken, own: str) -> dict[str, Any]:
+    if taken.opened is not None and taken.verdict in _TAKEN:
+        new = taken.verdict is Verdict.RECORDED
+        return {"status": 201 if new else 200, **recorded(taken.opened.id, own, taken.opened.state, new=new)}
+    item = _refused_item(_problem(taken), own)
+    if taken.opened is not None:
+        item |= {
+            "id": public("op", taken.opened.id),
+            "state": str(taken.opened.state),
+            "url": url_of(taken.opened.id),
+        }
+    return item
+
+
+def _refused_item(problem: Problem, own: str | None) -> dict[str, Any]:
+    body = problem.body() | {"operation_id": own}
+    return {name: value for name, value in body.items() if name in BatchItem.model_fields}
+
+
+# Reading
+
+
+def listed(caller: Caller, request: HttpRequest) -> HttpResponse:
+    asked, problems = OperationFilter.read(dict(request.GET.lists()))
+    if problems:
+        raise invalid(problems)
+    page = page_of(caller.team_id, asked)
+    return respond(200, {"items": [summary(line) for line in page.lines], "next": page.next})
+
+
+def read_one(caller: Caller, request: HttpRequest, operation: str) -> HttpResponse:
+    record = record_of(caller.team_id, operation_id_of(caller, operation))
+    if record is None:
+        raise Problem("not_found", NOT_HERE)
+    return respond(200, record_answer(record))
+
+
+# Cancelling
+
+
+def cancel(caller: Caller, request: HttpRequest, operation: str, given: WithReason) -> HttpResponse:
+    """Says what took effect, in the record that it answers with."""
+    operation_id = operation_id_of(caller, operation)
+    try:
+        settle_cancel(operation_id, given.reason, caller.by)
+    except Refused as why:
+        raise refused(why) from why
+    record = record_of(caller.team_id, operation_id)
+    assert record is not None  # nothing is ever deleted
+    return respond(200, record_answer(record))
+
+
+def refused(why: Refused) -> Problem:
+    """A field to mend is a 422; a state that does not allow it is a 409."""
+    if why.field:
+        return invalid([(why.field, why.why)])
+    return Problem("not_now", f"{why.why} Nothing was changed.")

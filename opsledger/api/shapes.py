@@ -1,0 +1,239 @@
+"""What calls take, as models: nothing is converted, nothing unknown is let through."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+BATCH_MAX = 1_000
+HOW_LENGTH_MAX = 4_000
+REPLY_LENGTH_MAX = 65_536
+REFERENCE_LENGTH_MAX = 2_000
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_YEARS = range(1970, 10_000)
+
+
+def _text(value: object) -> object:
+    """Text that a database can hold. Another type is left to the model, which refuses it."""
+    if isinstance(value, str) and _UNSTORABLE.search(value):
+        raise ValueError("holds NUL or half of a surrogate pair, which can't be kept")
+    return value
+
+
+def _time(value: object) -> datetime:
+    wanted = "must be a time with its zone, such as 2026-03-01T09:00:00Z"
+    if not isinstance(value, str) or len(value) > 40:
+        raise ValueError(wanted)
+    try:
+        moment = datetime.fromisoformat(value)
+        if moment.tzinfo is None:
+            raise ValueError(wanted)
+        moment = moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError(wanted) from None
+    if moment.year not in _YEARS:
+        raise ValueError(wanted)
+    return moment
+
+
+def _seconds(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | Decimal) or not 0 <= value <= 31_536_000:
+        raise ValueError("must be a number of seconds from 0 to 31536000")
+    return float(value)
+
+
+def _rate(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | Decimal) or not 0.01 <= value <= 10_000:
+        raise ValueError("must be a number from 0.01 to 10000")
+    return float(value)
+
+
+Text = Annotated[str, BeforeValidator(_text)]
+Time = Annotated[datetime, BeforeValidator(_time), WithJsonSchema({"type": "string", "format": "date-time"})]
+Seconds = Annotated[
+    float, BeforeValidator(_seconds), WithJsonSchema({"type": "number", "minimum": 0, "maximum": 31_536_000})
+]
+Rate = Annotated[
+    float, BeforeValidator(_rate), WithJsonSchema({"type": "number", "minimum": 0.01, "maximum": 10_000})
+]
+How = Annotated[Text, Field(min_length=1, max_length=HOW_LENGTH_MAX)]
+Reference = Annotated[Text, Field(min_length=1, max_length=REFERENCE_LENGTH_MAX)]
+Reason = Annotated[
+    Text,
+    Field(min_length=1, max_length=4_000, description="Why; kept with the decision, outside the journal."),
+]
+
+
+class Shape(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+# Recording
+
+
+class SourceEvent(Shape):
+    """The event that asked for this, by the name its source gave it."""
+
+    source: Text = Field(description="A source's slug.", max_length=63)
+    event_id: Text = Field(min_length=1, max_length=4_000, description="The source's own id, byte for byte.")
+
+
+class NewOperation(Shape):
+    """An intended action."""
+
+    operation_id: str = Field(
+        description="Your own id of this action: 1 to 200 printable characters, opaque, byte for byte. No e-mail "
+        "address and no telephone number: identities hold no personal data."
+    )
+    workflow: Text = Field(description="A workflow's slug.", max_length=63)
+    params: dict[str, Any] = Field(
+        description="What the workflow declares. Numbers keep their digits: `1.10` stays `1.10`."
+    )
+    content: Any = Field(
+        default=None,
+        description="Versioned content. Refused while the workflow declares none: send params only.",
+    )
+    source_event: SourceEvent | None = Field(
+        default=None, description="Another event of the same action is added, without a conflict."
+    )
+    owner: Text | None = Field(
+        default=None, max_length=254, description="The sign-in name of the person who is to answer for it."
+    )
+    replaces: Text | None = Field(
+        default=None,
+        max_length=200,
+        description="`op_…` or your own id of the settled operation that this replaces.",
+    )
+    not_after: Time | None = Field(
+        default=None, description="Past this moment nothing is sent for the first time; a person is asked."
+    )
+
+
+class Batch(Shape):
+    """Up to 1,000 operations. Each is answered by itself, in order; one bad item spoils no other."""
+
+    items: list[Any] = Field(
+        min_length=1,
+        max_length=BATCH_MAX,
+        json_schema_extra={"items": {"$ref": "#/components/schemas/NewOperation"}},
+    )
+
+
+# Doing the work oneself
+
+
+class Outcome(Shape):
+    """What an attempt did, as far as it is proven."""
+
+    outcome: Literal["confirmed", "accepted", "no_change", "unknown"]
+    reference: Reference | None = Field(
+        default=None,
+        description="The destination's reference, byte for byte, with `confirmed` or `accepted`.",
+    )
+    no_change: Literal["not_sent", "deferred", "rejected"] | None = Field(
+        default=None,
+        description="The kind, needed with `no_change`: it never left, was put off, or was refused.",
+    )
+    retry_after_seconds: Seconds | None = Field(
+        default=None, description="What the destination asked to wait, with `deferred`."
+    )
+    evidence: HowKnown
+
+
+class HowKnown(Shape):
+    how: How = Field(description="How it is known, in words. Kept outside the journal, and erasable.")
+    status: int | None = Field(default=None, ge=100, le=599, description="The reply’s HTTP status.")
+    reply: Text = Field(
+        default="", max_length=REPLY_LENGTH_MAX, description="The beginning of what came back."
+    )
+    occurred_at: Time | None = None
+
+
+Outcome.model_rebuild()
+
+
+class Heartbeat(Shape):
+    """Nothing needs to be said; an empty object."""
+
+
+class Evidence(Shape):
+    """Something learnt about a step, outside of an attempt."""
+
+    says: Literal["delivered", "not_delivered", "found", "seen"] = Field(
+        description="`delivered` and `not_delivered`: the final effect. `found`: a record at the destination, judged like "
+        "a lookup’s answer. `seen`: kept for people, decides nothing."
+    )
+    how: How
+    reference: Reference | None = None
+    identity: Text | None = Field(
+        default=None,
+        max_length=REFERENCE_LENGTH_MAX,
+        description="Of a found record: what it carries of ours.",
+    )
+    fields: dict[Text, Text] = Field(
+        default_factory=dict,
+        max_length=200,
+        description="Of a found record: its fields as text, by dotted path.",
+    )
+    reply: Text = Field(default="", max_length=REPLY_LENGTH_MAX)
+    occurred_at: Time | None = None
+
+
+# Deciding
+
+
+class WithReason(Shape):
+    reason: Reason
+
+
+AnswerWord = Literal[
+    "happened", "happened_accepted", "absent_send_again", "absent_end", "still_unknown", "close_unknown", "ours",
+    "not_ours", "keep_one", "same_again", "end_failed", "more_tries", "delivered", "not_delivered", "leave_accepted",
+    "replaced", "end", "go_on", "first_stands", "recorded_apart",
+]  # fmt: skip
+
+
+class Settlement(Shape):
+    """An answer to a hold. Which answers are valid is in the hold's `answers`."""
+
+    answer: AnswerWord
+    reason: Reason
+    reference: Reference | None = Field(
+        default=None, description="The destination's reference, where it happened."
+    )
+    no_reference_why: Text = Field(default="", max_length=4_000)
+    accept_difference: bool = Field(
+        default=False, description="Settle although the record that was read at the destination differs."
+    )
+    checked_how: Text = Field(default="", max_length=4_000, description="Needed with *it did not happen*.")
+    tries: int = Field(default=1, ge=1, le=20, description="With `more_tries`: how many.")
+    next_check_at: Time | None = Field(default=None, description="With `still_unknown`.")
+    keep_later: list[Text] = Field(
+        default_factory=list, max_length=100, description="Names of later steps that go on, or come back."
+    )
+    ticket: Text = Field(default="", max_length=400, description="Whom you asked: their ticket.")
+    replaced_by: Text = Field(default="", max_length=200, description="With `replaced`: the new operation.")
+    rate_per_second: Rate | None = Field(
+        default=None, description="With `go_on` at a destination: how fast its backlog leaves."
+    )
+    operation: Text | None = Field(
+        default=None,
+        max_length=200,
+        description="With `recorded_apart`: the operation that was recorded for this event.",
+    )
+
+
+class Assignment(Shape):
+    owner: Text | None = Field(max_length=254, description="A sign-in name; null gives it back to nobody.")
+
+
+class Note(Shape):
+    text: Reason
+
+
+class Check(Shape):
+    at: Time | None = Field(default=None, description="When to look; now when absent. Reads only.")
