@@ -1,0 +1,86 @@
+"""The journal of the team: newest first, filtered, page by page."""
+
+from __future__ import annotations
+
+import html as markup
+import re
+from datetime import timedelta
+
+from django.utils import timezone
+from people import client_of
+from scenes import Scenes, path_of
+
+from opsledger.accounts.roles import Role
+from opsledger.journal.models import Entry, VerifyCheckpoint
+from opsledger.ledger.queries import audit
+from opsledger.rules.answers import Answer
+
+
+def words(page: str) -> list[str]:
+    return [word.strip() for word in re.findall(r'<th scope="row">([^<]+)', page)]
+
+
+def page_of(scenes: Scenes, query: str = "") -> str:
+    response = client_of(scenes.member(f"V{timezone.now():%f}", Role.VIEWER)).get(f"/audit/?{query}")
+    assert response.status_code == 200
+    return markup.unescape(response.content.decode())
+
+
+def test_entries_are_newest_first_with_their_subject_and_author(scenes: Scenes) -> None:
+    opened = scenes.unknown("spring-launch:req-8841")
+    scenes.settle(opened, Answer.HAPPENED, reference="T-1")
+    page = page_of(scenes)
+    assert words(page)[:4] == ["Hold answered", "Attempt ended", "Attempt opened", "Operation recorded"]
+    assert f'href="{path_of(opened)}"' in page
+    assert "spring-launch:req-8841" in page
+    assert "Test owner" in page
+    assert "it happened" in page
+
+
+def test_a_kind_and_an_author_narrow_it(scenes: Scenes) -> None:
+    opened = scenes.unknown()
+    scenes.settle(opened, Answer.HAPPENED, reference="T-1")
+    scenes.stopped()
+    assert set(words(page_of(scenes, "kind=answered"))) == {"Hold answered"}
+    assert words(page_of(scenes, f"actor=person:{scenes.owner.pk}")) == ["Sending stopped", "Hold answered"]
+    assert set(words(page_of(scenes, "actor=worker"))) == {"Attempt opened"}
+    assert "No entry of this kind" in page_of(scenes, "kind=revealed")
+
+
+def test_every_entry_comes_once_page_by_page(scenes: Scenes) -> None:
+    for _ in range(4):
+        scenes.unknown()
+    wanted = audit.Wanted(scenes.desk.team.pk)
+    seen, before = [], None
+    while True:
+        page = audit.page_of(wanted, before=before, size=5)
+        seen += [(line.subject_id, line.seq) for line in page.lines]
+        if page.following is None:
+            break
+        before = page.following
+    assert len(seen) == len(set(seen)) == Entry.objects.count()
+
+
+def test_what_happened_long_before_is_found_in_a_growing_window(scenes: Scenes) -> None:
+    """The team’s beginning bounds the search; an older page begins where the last one ended."""
+    scenes.unknown()
+    team = scenes.desk.team
+    type(team).objects.filter(pk=team.pk).update(created_at=timezone.now() - timedelta(days=800))
+    page = audit.page_of(audit.Wanted(team.pk, kind="revealed"))
+    assert page.lines == []
+    assert page.looked_back_to is not None
+    last = audit.page_of(audit.Wanted(team.pk, kind="revealed"), before=page.following)
+    assert last.lines == []
+
+
+def test_verification_is_shown_as_it_stands(scenes: Scenes) -> None:
+    assert "have not been verified here yet" in page_of(scenes)
+    now = timezone.now()
+    VerifyCheckpoint.objects.create(name="all", started_at=now, finished_at=now)
+    assert "The chains were last verified" in page_of(scenes)
+    VerifyCheckpoint.objects.create(name="more", started_at=now)
+    assert "A verification has been running since" in page_of(scenes)
+
+
+def test_a_link_that_cannot_be_read_says_so(scenes: Scenes) -> None:
+    assert client_of(scenes.owner).get("/audit/?before=nonsense").status_code == 400

@@ -1,0 +1,85 @@
+"""Destinations: what each documents, and how sending to it is stopped and goes on."""
+
+from __future__ import annotations
+
+import html as markup
+import re
+
+from people import client_of
+from scenes import Scenes
+
+from opsledger.journal.models import Entry
+from opsledger.ledger.models import Definition, Destination, Recovery
+from opsledger.lib.ids import public
+from opsledger.rules.states import HoldReason
+
+
+def page_of(scenes: Scenes) -> str:
+    response = client_of(scenes.owner).get("/destinations/")
+    assert response.status_code == 200
+    return markup.unescape(response.content.decode())
+
+
+def card(page: str, slug: str) -> str:
+    found = re.search(rf'<article class="card stack" id="d-{slug}".*?</article>', page, re.DOTALL)
+    assert found
+    return found[0]
+
+
+def test_a_card_says_what_is_documented_per_action(scenes: Scenes) -> None:
+    page = page_of(scenes)
+    crm, classic, mail = (card(page, slug) for slug in ("crm", "crm_classic", "mail"))
+    assert "Idempotency key, 1\u00a0d window" in crm
+    assert "Both; found and not found are proof" in crm
+    assert "https://opsledger.example/docs/sandbox#crm" in crm
+    assert "None: a resend may duplicate" in classic
+    assert "Positive only; an empty answer proves nothing" in classic
+    assert "Proven by lookup within 2\u00a0m" in mail
+    assert "at most 20 sends a second, 8 at once" in crm
+
+
+def test_recovery_without_a_drill_is_called_so(scenes: Scenes) -> None:
+    assert "On, not drilled" not in page_of(scenes)  # the scenes turn it off
+    Recovery.objects.filter(destination__slug="crm").update(enabled=True)
+    assert "On, not drilled" in card(page_of(scenes), "crm")
+    assert "On, not drilled" not in card(page_of(scenes), "mail")
+
+
+def test_open_steps_are_counted_by_state(scenes: Scenes) -> None:
+    scenes.unknown()
+    scenes.open()
+    classic = card(page_of(scenes), "crm_classic")
+    counts = dict(re.findall(r'data-state="([\w-]+)">.{0,120}?</span></span></dt><dd>(\d+)</dd>', classic))
+    assert (counts["ready"], counts["unknown"]) == ("1", "1")
+
+
+def test_pausing_needs_a_reason_stops_sending_and_opens_one_hold(scenes: Scenes) -> None:
+    crm = Definition.objects.get(team=scenes.desk.team, kind="destination", slug="crm")
+    client, path = client_of(scenes.owner), f"/destinations/{public('dst', crm.pk)}/pause"
+    refused = client.post(path, {"reason": "  "})
+    assert refused.status_code == 422
+    assert "Write the reason" in refused.content.decode()
+    assert client.post(path, {"reason": "Their upgrade runs until four."}).status_code == 303
+    page = page_of(scenes)
+    assert Destination.objects.get(pk=crm.pk).paused_at is not None
+    assert "Paused" in card(page, "crm")
+    assert "1 stopped." in page
+    client.post(path, {"reason": "Again."})
+    assert Entry.objects.filter(subject_id=crm.pk, kind="sending_stopped").count() == 1
+
+
+def test_mended_goes_on_at_a_rate(scenes: Scenes) -> None:
+    hold = scenes.stopped("crm_classic", HoldReason.ACCESS_REFUSED)
+    for _ in range(3):
+        scenes.open()
+    client = client_of(scenes.owner)
+    path = f"/destinations/holds/{public('hold', hold.pk)}/resume"
+    data = {"version": str(hold.version), "rate": "a few", "reason": "A new key is in place."}
+    refused = client.post(path, data)
+    assert refused.status_code == 422
+    assert "Write how many sends a second" in refused.content.decode()
+    assert "A new key is in place." in refused.content.decode()
+    done = client.post(path, data | {"rate": "0,5"}, follow=True)
+    assert "3 waiting steps leave at this rate." in done.content.decode()
+    assert Destination.objects.get(slug="crm_classic").access_refused_at is None
+    assert "Access refused" not in card(page_of(scenes), "crm_classic")
