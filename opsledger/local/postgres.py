@@ -103,8 +103,8 @@ class Postgres:
         if not self.room.cluster.exists():
             self._make_cluster(binaries)
         self._check_version()
-        self._clear_stale_locks()
         self._socket = self._socket or self.room.socket_folder()
+        self._clear_stale_locks(self._socket)
         with contextlib.closing(self._run_until_ready(binaries)) as connection:
             _make_roles(connection, {OWNER: self._password("owner"), APP: self._password("app")})
             make_database(connection, DATABASE)
@@ -248,16 +248,13 @@ class Postgres:
                 todo="Dump them with the version that made them and load the dump (docs/operating.md).",
             )
 
-    def _clear_stale_locks(self) -> None:
+    def _clear_stale_locks(self, socket: Path) -> None:
         """Lock files name the server's number; after a hard stop another program may have that number.
 
         1. If it belongs to a server on this very cluster (its supervisor was killed), wait for its end.
         2. Otherwise remove the file: the caller's own lock already says that nobody else runs this room.
         """
-        for lock in (
-            self.room.cluster / "postmaster.pid",
-            self.room.folder / "socket" / f".s.PGSQL.{PORT}.lock",
-        ):
+        for lock in (self.room.cluster / "postmaster.pid", socket / f".s.PGSQL.{PORT}.lock"):
             if not lock.exists():
                 continue
             deadline = time.monotonic() + EARLIER_SERVER_SECONDS_MAX

@@ -13,6 +13,7 @@ import hashlib
 import os
 import pwd
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -53,7 +54,17 @@ class Room:
         path = self.folder / "socket"
         if len(os.fsencode(path)) <= SOCKET_FOLDER_BYTES_MAX:
             return self.make_folder(path, 0o711)
-        return self.make_folder(Path(tempfile.mkdtemp(prefix="opsledger-")), 0o711)
+        digest = hashlib.sha256(os.fsencode(self.folder)).hexdigest()
+        path = Path(tempfile.gettempdir()) / f"opsledger-{digest[:16]}"
+        if os.path.lexists(path) and not self._is_ours(path):  # anybody may write there
+            path = Path(tempfile.mkdtemp(prefix="opsledger-"))
+        return self.make_folder(path, 0o711)
+
+    def _is_ours(self, path: Path) -> bool:
+        found = path.lstat()
+        return stat.S_ISDIR(found.st_mode) and found.st_uid == (
+            self.account.uid if self.account else os.geteuid()
+        )
 
     def remove(self) -> None:
         """Deletes the room with all that is in it: for private rooms only."""

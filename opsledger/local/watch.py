@@ -49,7 +49,8 @@ class Watched:
 
 
 def backoff_seconds(failures_count: int) -> float:
-    return float(min(BACKOFF_SECONDS_MAX, BACKOFF_SECONDS_FIRST * 2 ** (failures_count - 1)))
+    doublings = min(failures_count - 1, 10)
+    return min(BACKOFF_SECONDS_MAX, BACKOFF_SECONDS_FIRST * float(1 << doublings))
 
 
 def stop_all(

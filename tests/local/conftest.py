@@ -72,11 +72,11 @@ class House:
         return self.running.returncode
 
     def processes(self) -> list[psutil.Process]:
-        """Everything that was started for this checkout and still runs."""
+        """Everything that was started for this checkout and still runs (the broker is known by its folder)."""
         marks = [str(self.checkout), str(rooms.base(self.checkout))]
         found = []
-        for process in psutil.process_iter(["cmdline", "status"]):
-            line = " ".join(process.info["cmdline"] or [])
+        for process in psutil.process_iter(["cmdline", "status", "cwd"]):
+            line = " ".join([*(process.info["cmdline"] or []), process.info["cwd"] or ""])
             if any(mark in line for mark in marks) and process.info["status"] != psutil.STATUS_ZOMBIE:
                 found.append(process)
         return found
@@ -129,6 +129,8 @@ def _house(checkout: Path) -> Iterator[House]:
     if made.running is not None:
         made.running.kill()
         made.running.communicate()
-    psutil.wait_procs(made.processes(), timeout=SECONDS_MAX)
+    _, left = psutil.wait_procs(made.processes(), timeout=SECONDS_MAX)
+    for process in left:  # a test failed: what it started ends with it
+        process.kill()
     if os.geteuid() == 0:
         shutil.rmtree(rooms.base(checkout), ignore_errors=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import redis
 
 from opsledger.local import rooms
 from opsledger.local.broker import Broker
+from opsledger.local.children import end_session, spawn
 from opsledger.local.errors import CannotStart
 from opsledger.local.postgres import Postgres
 from opsledger.local.private import private_servers, with_servers
@@ -101,14 +103,15 @@ def test_a_killed_server_recovers_what_was_committed(room):
 def test_a_lock_file_with_the_number_of_another_program_does_not_stop_the_start(postgres, room):
     postgres.start()
     postgres.stop()
-    locks = [room.cluster / "postmaster.pid"]
-    if (
-        room.folder / "socket"
-    ).exists():  # else the path is too long and each start has a socket folder of its own
-        locks.append(room.folder / "socket" / ".s.PGSQL.5432.lock")
-    for lock in locks:
-        lock.write_text(f"{os.getpid()}\n{room.cluster}\n")
-    assert ask(postgres.start().app, "SELECT 1") == 1
+    log = room.folder / "other.log"
+    other = spawn(["sleep", "60"], env=os.environ, log=log, folder=room.folder, account=room.account)
+    try:
+        for lock in (room.cluster / "postmaster.pid", room.socket_folder() / ".s.PGSQL.5432.lock"):
+            lock.write_text(f"{other.pid}\n{room.cluster}\n")
+        assert ask(postgres.start().app, "SELECT 1") == 1
+        assert other.poll() is None
+    finally:
+        end_session(other)
 
 
 def test_a_cluster_that_was_only_half_made_is_made_again(postgres, room):
@@ -145,8 +148,20 @@ def test_a_deep_checkout_gets_its_socket_elsewhere(tmp_path):
     try:
         assert len(os.fsencode(elsewhere)) <= rooms.SOCKET_FOLDER_BYTES_MAX
         assert elsewhere.parent != deep.folder
+        assert deep.socket_folder() == elsewhere
     finally:
         elsewhere.rmdir()
+
+
+def test_a_socket_folder_that_somebody_else_put_there_is_not_used(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    deep = Room(tmp_path / ("x" * 90), None)
+    theirs = deep.socket_folder()
+    theirs.rmdir()
+    theirs.symlink_to(tmp_path)
+    ours = deep.socket_folder()
+    assert ours != theirs
+    assert list(ours.iterdir()) == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="under other users the room lies in var/ itself")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import stat
+import sys
 import time
 
 import psutil
@@ -12,7 +14,10 @@ import psycopg
 import pytest
 
 from opsledger.local.broker import free_port
+from opsledger.local.children import spawn
 from opsledger.local.postgres import make_database
+from opsledger.local.programs import STOP_SECONDS_MAX
+from opsledger.local.watch import backoff_seconds, stop_all
 
 pytestmark = pytest.mark.process
 
@@ -119,10 +124,30 @@ def test_nothing_survives_a_supervisor_that_is_killed(house):
 
 def test_a_child_that_ignores_the_request_to_stop_is_ended_by_a_second_ctrl_c(house):
     house.up(STUBBORN="1")
+    wait_for(lambda: (house.checkout / "var" / "log" / "worker.log").read_text().index("works"))
     house.running.send_signal(signal.SIGINT)
     house.wait_until_said("Stopping.")
+    assert len(named(house, "worker")) == 1
+    started = time.monotonic()
     assert house.end() == 0
+    assert time.monotonic() - started < STOP_SECONDS_MAX
     assert house.processes() == []
+
+
+def test_a_child_that_ignores_the_request_to_stop_is_ended_when_its_time_is_over(tmp_path):
+    log = tmp_path / "log"
+    stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); time.sleep(60)"
+    child = spawn([sys.executable, "-c", stubborn], env=os.environ, log=log, folder=tmp_path)
+    wait_for(lambda: log.read_text().index("1"))
+    stop_all([child], 0.2)
+    assert child.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("failures_count", "seconds"), [(1, 1), (2, 2), (3, 4), (5, 16), (6, 30), (2_000, 30)]
+)
+def test_a_child_that_keeps_ending_is_started_ever_more_rarely(failures_count, seconds):
+    assert backoff_seconds(failures_count) == seconds
 
 
 def test_a_first_start_that_is_interrupted_is_taken_up_by_the_next(house):
@@ -140,14 +165,20 @@ def test_a_program_that_fails_before_web_stops_the_start_with_its_words(house):
     assert house.processes() == []
 
 
-def test_another_database_is_migrated_too(house, database_urls, broker_url):
+def test_another_database_is_migrated_too_though_it_looks_the_same(house, database_urls, broker_url):
     house.up()
+    with psycopg.connect(house.database_urls()["DATABASE_OWNER_URL"]) as owner:
+        (applied_at,) = owner.execute("SELECT applied FROM django_migrations").fetchone()
     assert house.end() == 0
-    other = database_urls.for_database("another_house")
     with psycopg.connect(database_urls.for_database("postgres").superuser, autocommit=True) as server:
         make_database(server, "another_house")
+    other = database_urls.for_database("another_house")
+    with psycopg.connect(other.owner) as owner:
+        owner.execute("CREATE TABLE django_migrations (applied timestamptz DEFAULT now())")
+        owner.execute("INSERT INTO django_migrations VALUES (%s)", [applied_at])
     house.up(DATABASE_URL=other.app, DATABASE_OWNER_URL=other.owner, REDIS_URL=broker_url)
     assert "Bringing the tables up to date" in house.said
+    assert "Sign in after 2 migrations" in house.said
 
 
 def test_a_database_that_does_not_answer_is_said(house):
@@ -177,7 +208,7 @@ def wait_for(ask):
     while True:
         try:
             return ask()
-        except psycopg.OperationalError:
+        except (psycopg.OperationalError, OSError, ValueError):
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.05)
