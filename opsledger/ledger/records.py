@@ -6,7 +6,7 @@ One load is a handful of queries for any number of operations; one write is a ha
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -23,8 +23,9 @@ from opsledger.rules.states import HoldReason, NoChange, OperationState, Outcome
 _LOCK = "SELECT id FROM ledger_operation WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
 _OPERATIONS = """
 SELECT o.id, o.team_id, o.operation_id, o.title, o.state, o.version, o.cancelled, o.not_after, o.created_at, o.owner_id,
-       o.workflow_version_id, o.workflow_slug, o.unknown_at
-  FROM ledger_operation o WHERE o.id = ANY(%s) ORDER BY o.id
+       o.workflow_version_id, o.workflow_slug, o.unknown_at, p.params, now() AS now
+  FROM ledger_operation o LEFT JOIN ledger_operationparams p ON p.operation_id = o.id
+ WHERE o.id = ANY(%s) ORDER BY o.id
 """
 _STEPS = """
 SELECT s.*, coalesce(r.enabled, false) AS recovers
@@ -56,7 +57,9 @@ class Loaded:
     workflow_version_id: UUID
     workflow_slug: str
     unknown_at: datetime | None
+    now: datetime  # the transaction's time
     record: Operation
+    params: str | None  # their stored text
     step_ids: dict[int, UUID] = field(default_factory=dict)
     destination_ids: dict[int, UUID] = field(default_factory=dict)
     destination_version_ids: dict[int, UUID] = field(default_factory=dict)
@@ -75,43 +78,61 @@ def lock(operation_ids: Iterable[UUID]) -> None:
 
 def load(operation_ids: Iterable[UUID]) -> dict[UUID, Loaded]:
     """The records of these operations; those that don't exist are left out."""
+    return _load(operation_ids, locked=False)
+
+
+def load_locked(operation_ids: Iterable[UUID]) -> dict[UUID, Loaded]:
+    """The same, once their rows are locked as by `lock`: what is read is what they are while the lock is held."""
+    return _load(operation_ids, locked=True)
+
+
+def _load(operation_ids: Iterable[UUID], *, locked: bool) -> dict[UUID, Loaded]:
     ids = sorted(set(operation_ids))
-    loaded: dict[UUID, Loaded] = {}
-    for row in _rows(_OPERATIONS, ids):
-        record = Operation(
-            id=str(row.id),
-            created_at=row.created_at,
-            steps=[],
-            state=OperationState(row.state),
-            cancelled=row.cancelled,
-            not_after=row.not_after,
-        )
-        loaded[row.id] = Loaded(
-            row.id, row.team_id, row.operation_id, row.title, row.version, row.owner_id,
-            row.workflow_version_id, row.workflow_slug, row.unknown_at, record,
-        )  # fmt: skip
-    params = rendering.ParamsOf(ids)
-    steps: dict[UUID, Step] = {}
-    for row in _rows(_STEPS, ids):
-        step = steps[row.id] = _step(row)
+    operations, steps, attempts, holds = _read(ids, locked=locked)
+    loaded = {row.id: _operation(row) for row in operations}
+    known: dict[UUID, Step] = {}
+    for row in steps:
         whole = loaded[row.operation_id]
+        step = known[row.id] = _step(row)
         whole.record.steps.append(step)
         whole.step_ids[row.number] = row.id
         whole.destination_ids[row.number] = row.destination_id
         whole.destination_version_ids[row.number] = row.destination_version_id
-        whole.policies[row.number] = _policy(whole, row, params)
-    for row in _rows(_ATTEMPTS, ids):
-        steps[row.step_id].attempts.append(_attempt(row))
-    for row in _rows(_HOLDS, ids):
+        whole.policies[row.number] = _policy(whole, row)
+    for row in attempts:
+        known[row.step_id].attempts.append(_attempt(row))
+    for row in holds:
         hold = Hold(str(row.id), row.number, HoldReason(row.reason), row.opened_at, json.loads(row.facts))
         loaded[row.operation_id].record.holds.append(hold)
     return loaded
 
 
-def _rows(query: str, ids: Sequence[UUID]) -> list[Any]:
+def _read(ids: list[UUID], *, locked: bool) -> list[list[Any]]:
+    """Rows of each query, asked for in one round trip. A query's own snapshot begins after the one before it has ended."""
+    queries = [_OPERATIONS, _STEPS, _ATTEMPTS, _HOLDS]
     connection.ensure_connection()
-    with connection.connection.cursor(row_factory=namedtuple_row) as cursor:
-        return list(cursor.execute(query, [list(ids)]).fetchall())
+    with connection.wrap_database_errors, connection.connection.pipeline():
+        if locked:
+            connection.connection.execute(_LOCK, [ids])
+        cursors = [connection.connection.cursor(row_factory=namedtuple_row, binary=True) for _ in queries]
+        for cursor, query in zip(cursors, queries, strict=True):
+            cursor.execute(query, [ids])
+        return [cursor.fetchall() for cursor in cursors]
+
+
+def _operation(row: Any) -> Loaded:
+    record = Operation(
+        id=str(row.id),
+        created_at=row.created_at,
+        steps=[],
+        state=OperationState(row.state),
+        cancelled=row.cancelled,
+        not_after=row.not_after,
+    )
+    return Loaded(
+        row.id, row.team_id, row.operation_id, row.title, row.version, row.owner_id, row.workflow_version_id,
+        row.workflow_slug, row.unknown_at, row.now, record, row.params,
+    )  # fmt: skip
 
 
 def _step(row: Any) -> Step:
@@ -139,7 +160,7 @@ def _step(row: Any) -> Step:
         final_waived=row.final_waived,
         never_known=row.never_known,
         go_on_after=row.go_on_after,
-        not_ours=tuple(json.loads(row.not_ours)),
+        not_ours=tuple(row.not_ours),
         integrity_alarm=row.integrity_alarm,
         record_changed=row.record_changed,
         answered_with_error=row.answered_with_error,
@@ -164,7 +185,7 @@ def _attempt(row: Any) -> Attempt:
     )
 
 
-def _policy(whole: Loaded, row: Any, params: rendering.ParamsOf) -> Policy:
+def _policy(whole: Loaded, row: Any) -> Policy:
     destination = definitions.destination(row.destination_version_id)
     workflow = definitions.workflow(whole.workflow_version_id)
     words = workflow.steps[row.number - 1]
@@ -174,6 +195,6 @@ def _policy(whole: Loaded, row: Any, params: rendering.ParamsOf) -> Policy:
         accepted_is_enough=words.accepted_is_enough,
         continues_after_failure=words.continues_after_failure,
         render=rendering.renderer(
-            whole, row.number, row.destination_version_id, lambda: params.get(whole.id)
+            whole, row.number, row.destination_version_id, lambda: rendering.read_params(whole.params or "{}")
         ),
     )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from opsledger.ledger import definitions
-from opsledger.ledger.models import OperationParams
 from opsledger.lib.ids import public
 from opsledger.lib.strict_json import loads_stored
 from opsledger.rules.identity import idempotency_key
@@ -68,20 +67,6 @@ def render(
         operation_id=public("op", operation_id),
     )
     return rendered if isinstance(rendered, Missing) else Outgoing(rendered, key)
-
-
-class ParamsOf:
-    """Parameters of the operations that are loaded together, read once when the first of them is needed."""
-
-    def __init__(self, operation_ids: Iterable[UUID]) -> None:
-        self._ids = list(operation_ids)
-        self._texts: dict[UUID, str] | None = None
-
-    def get(self, operation_id: UUID) -> dict[str, Any]:
-        if self._texts is None:
-            rows = OperationParams.objects.filter(pk__in=self._ids).values_list("pk", "params")
-            self._texts = dict(rows)
-        return read_params(self._texts[operation_id])
 
 
 def renderer(

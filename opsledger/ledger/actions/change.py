@@ -19,7 +19,6 @@ from django.db import connection, transaction
 
 from opsledger.journal.append import Line, append, body
 from opsledger.ledger import definitions, records
-from opsledger.ledger.clock import database_now
 from opsledger.ledger.records import Loaded
 from opsledger.ledger.sql import statement
 from opsledger.lib.ids import new_id
@@ -81,23 +80,21 @@ def change(changes: Mapping[UUID, Change]) -> dict[UUID, Changed]:
 
 def change_here(changes: Mapping[UUID, Change]) -> dict[UUID, Changed]:
     """The same inside a transaction that the caller has opened."""
-    records.lock(changes)
-    loaded = records.load(changes)
-    now = database_now()
+    loaded = records.load_locked(changes)
     done: dict[UUID, Changed] = {}
     writing: list[tuple[Change, Changed]] = []
     for operation_id, whole in loaded.items():
         one = changes[operation_id]
-        moment = Moment(now, whole.policies, lambda: str(new_id()))
+        moment = Moment(whole.now, whole.policies, lambda: str(new_id()))
         after = one.decide(whole, moment)
         changed = Changed(whole, after)
         done[operation_id] = changed
         writing.append((one, changed))
-    _write(writing, now)
+    _write(writing)
     return done
 
 
-def _write(writing: list[tuple[Change, Changed]], now: datetime) -> None:
+def _write(writing: list[tuple[Change, Changed]]) -> None:
     lines: list[Line] = []
     documents = _Documents()
     for one, changed in writing:
@@ -105,10 +102,11 @@ def _write(writing: list[tuple[Change, Changed]], now: datetime) -> None:
         if one.quiet and not patch and not one.evidence:
             documents.plans(changed)
             continue
-        documents.collect(one, changed, now)
+        documents.collect(one, changed)
         lines.append(Line("operation", changed.loaded.id, one.kind, one.actor, body({**one.facts, **patch})))
-    documents.write()
-    append(lines)
+    with connection.wrap_database_errors, connection.connection.pipeline():  # one round trip, in this order
+        documents.write()
+        append(lines)
 
 
 class _Documents:
@@ -124,18 +122,18 @@ class _Documents:
             if (before.act, before.act_at, before.send_until) != (step.act, step.act_at, step.send_until):
                 self.rows["steps"].append(_step_row(changed, step))
 
-    def collect(self, one: Change, changed: Changed, now: datetime) -> None:
+    def collect(self, one: Change, changed: Changed) -> None:
         before, after = changed.loaded.record, changed.after
-        self.rows["operations"].append(_operation_row(changed, now))
+        self.rows["operations"].append(_operation_row(changed))
         for step in after.steps:
             old = before.step(step.number)
             if old != step:
                 self.rows["steps"].append(_step_row(changed, step))
                 self._request(changed, old, step)
                 self._references(changed, old, step)
-            self._attempts(one, changed, old, step, now)
-        self._holds(one, changed, now)
-        self.rows["evidence"].extend(_evidence_row(changed, kept, now) for kept in one.evidence)
+            self._attempts(one, changed, old, step)
+        self._holds(one, changed)
+        self.rows["evidence"].extend(_evidence_row(changed, kept) for kept in one.evidence)
 
     def _request(self, changed: Changed, old: Step, step: Step) -> None:
         if step.request_digest and old.request_digest != step.request_digest:
@@ -161,7 +159,7 @@ class _Documents:
         if step.reference is not None:
             self.rows["held_references"].append({**where, "key": definitions.reference_key(step.reference)})
 
-    def _attempts(self, one: Change, changed: Changed, old: Step, step: Step, now: datetime) -> None:
+    def _attempts(self, one: Change, changed: Changed, old: Step, step: Step) -> None:
         known = {attempt.id: attempt for attempt in old.attempts}
         for attempt in step.attempts:
             seen = one.attempt_facts.get(UUID(attempt.id), {})
@@ -184,7 +182,7 @@ class _Documents:
             elif known[attempt.id] != attempt or seen:
                 self.rows["attempts"].append(row)
 
-    def _holds(self, one: Change, changed: Changed, now: datetime) -> None:
+    def _holds(self, one: Change, changed: Changed) -> None:
         old = {hold.id: hold for hold in changed.loaded.record.holds}
         new = {hold.id: hold for hold in changed.after.holds}
         steps_with_new = {hold.step for hold_id, hold in new.items() if hold_id not in old}
@@ -200,7 +198,7 @@ class _Documents:
                 self.rows["changed_holds"].append({"id": hold_id, "facts": _text(new[hold_id].facts)})
         for hold_id, hold in new.items():
             if hold_id not in old:
-                self.rows["new_holds"].append(hold_row(changed, hold, now))
+                self.rows["new_holds"].append(hold_row(changed, hold))
 
     def write(self) -> None:
         with connection.cursor() as cursor:
@@ -225,7 +223,7 @@ _ORDER = (
 )
 
 
-def _operation_row(changed: Changed, now: datetime) -> dict[str, Any]:
+def _operation_row(changed: Changed) -> dict[str, Any]:
     after = changed.after
     became_unknown = changed.loaded.unknown_at is None and any(
         step.attempts_with(Outcome.UNKNOWN) for step in after.steps
@@ -276,7 +274,7 @@ def _step_row(changed: Changed, step: Step) -> dict[str, Any]:
     }
 
 
-def hold_row(changed: Changed, hold: Hold, now: datetime) -> dict[str, Any]:
+def hold_row(changed: Changed, hold: Hold) -> dict[str, Any]:
     """A new hold with what the inbox shows and sorts by; its due time comes from the workflow's policy."""
     loaded, step = changed.loaded, changed.after.step(hold.step)
     workflow = definitions.workflow(loaded.workflow_version_id)
@@ -298,7 +296,7 @@ def hold_row(changed: Changed, hold: Hold, now: datetime) -> dict[str, Any]:
     }
 
 
-def _evidence_row(changed: Changed, kept: NewEvidence, now: datetime) -> dict[str, Any]:
+def _evidence_row(changed: Changed, kept: NewEvidence) -> dict[str, Any]:
     return {
         "id": str(kept.id),
         "operation_id": str(changed.loaded.id),

@@ -10,7 +10,6 @@ from uuid import UUID
 from django.db import connection, transaction
 from psycopg.rows import class_row
 
-from opsledger.journal.append import Line, append, body
 from opsledger.ledger.sql import statement
 
 TRIAL_EVERY_SECONDS = 30.0
@@ -76,7 +75,6 @@ def claim_sends(
     try:
         with transaction.atomic(durable=True):
             rows = _fetch(ClaimedSend, "claim_sends", parameters)
-            append(_opened(row, worker) for row in rows)
     finally:
         _give_back(room, rows)
     return rows
@@ -85,10 +83,8 @@ def claim_sends(
 def _take_room(limit: int, trial_every_seconds: float) -> dict[UUID, int]:
     """How many sends each destination may be given now, by its rate and its limit in flight."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            statement("claim_room"), {"limit": limit, "trials": _claim_trials(trial_every_seconds)}
-        )
-        return dict(cursor.fetchall())
+        cursor.execute(statement("claim_room"), {"limit": limit, "trial_every_seconds": trial_every_seconds})
+        return {destination_id: count for destination_id, count, _ in cursor.fetchall()}
 
 
 def _give_back(room: dict[UUID, int], rows: list[ClaimedSend]) -> None:
@@ -113,31 +109,10 @@ def claim_looks(limit: int) -> list[ClaimedLook]:
         return _fetch(ClaimedLook, "claim_looks", {"limit": limit})
 
 
-def _claim_trials(every_seconds: float) -> list[UUID]:
-    """Destinations whose circuit is open and which one batch may try again now."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE ledger_destination SET circuit_trial_at = now() + %s * interval '1 second'"
-            " WHERE circuit_opened_at IS NOT NULL AND circuit_trial_at <= now() RETURNING definition_id",
-            [every_seconds],
-        )
-        return [row[0] for row in cursor.fetchall()]
-
-
-def _opened(row: ClaimedSend, worker: str) -> Line:
-    attempt = {
-        "step": row.step_number,
-        "number": row.attempt_number,
-        "revision": row.revision,
-        "opened_at": row.opened_at.isoformat(),
-        "lease_ends_at": row.lease_ends_at.isoformat(),
-    }
-    steps = {str(row.step_number): {"state": "in_flight"}}
-    facts = {"attempts": {str(row.attempt_id): attempt}, "steps": steps, "digest": row.digest}
-    return Line("operation", row.operation_id, "attempt_opened", f"worker:{worker}", body(facts))
-
-
 def _fetch(shape: type[Any], name: str, parameters: dict[str, Any]) -> list[Any]:
     connection.ensure_connection()
-    with connection.connection.cursor(row_factory=class_row(shape)) as cursor:
+    with (
+        connection.wrap_database_errors,  # a lost connection looks as it does elsewhere, and is noticed
+        connection.connection.cursor(row_factory=class_row(shape), binary=True) as cursor,
+    ):
         return list(cursor.execute(statement(name), parameters).fetchall())

@@ -92,7 +92,7 @@ def _build(one: NewOperation, now: datetime) -> tuple[Loaded, dict[str, Any]]:
     title = projection(render_text(workflow.title, {"params": one.params}))
     loaded = Loaded(
         operation_uuid, one.team_id, one.operation_id, title, 1, one.owner_id,
-        one.workflow_version_id, workflow.slug, None, record,
+        one.workflow_version_id, workflow.slug, None, now, record, None,
     )  # fmt: skip
     for number, words in enumerate(workflow.steps, start=1):
         definition_id, version_id = one.destinations[number]
@@ -137,7 +137,7 @@ def _row(one: NewOperation, loaded: Loaded) -> dict[str, Any]:
             {"step_id": str(loaded.step_ids[number]), "revision": 1, **outgoing.row()}
             for number, outgoing in loaded.renderings.items()
         ],
-        "holds": [hold_row(changed, hold, loaded.record.created_at) for hold in loaded.record.holds],
+        "holds": [hold_row(changed, hold) for hold in loaded.record.holds],
     }
 
 

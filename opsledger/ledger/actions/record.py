@@ -113,19 +113,36 @@ def _next_try(one: Sent, loaded: Loaded, now: datetime) -> datetime | None:
 
 def _references_taken(results: Iterable[Sent]) -> dict[UUID, str]:
     """Which attempts' references another step holds already, and the operation that holds it."""
-    wanted = {one.attempt_id: one.finding.reference for one in results if one.finding.reference}
+    wanted = [(one, one.finding.reference) for one in results if one.finding.reference]
     if not wanted:
         return {}
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT a.id, o.operation_id FROM ledger_attempt a JOIN ledger_step s ON s.id = a.step_id"
-            " JOIN unnest(%s::uuid[], %s::bytea[]) AS w(attempt_id, key) ON w.attempt_id = a.id"
-            " JOIN ledger_heldreference h ON h.destination_id = s.destination_id AND h.reference_key = w.key"
-            " JOIN ledger_step other ON other.id = h.step_id JOIN ledger_operation o ON o.id = other.operation_id"
-            " WHERE h.step_id <> s.id",
-            [list(wanted), [bytes.fromhex(definitions.reference_key(ref)) for ref in wanted.values()]],
+            _TAKEN,
+            [
+                [one.attempt_id for one, _ in wanted],
+                [one.operation_id for one, _ in wanted],
+                [one.step_number for one, _ in wanted],
+                [bytes.fromhex(definitions.reference_key(reference)) for _, reference in wanted],
+            ],
         )
         return dict(cursor.fetchall())
+
+
+# Step by step along the keys: OFFSET keeps the planner from joining whole tables while it knows little of them.
+_TAKEN = """
+SELECT w.attempt_id, o.operation_id
+  FROM unnest(%s::uuid[], %s::uuid[], %s::smallint[], %s::bytea[]) AS w(attempt_id, operation_id, number, key)
+ CROSS JOIN LATERAL (
+       SELECT h.step_id, s.id AS own_id
+         FROM ledger_step s
+         JOIN ledger_heldreference h ON h.destination_id = s.destination_id AND h.reference_key = w.key
+        WHERE s.operation_id = w.operation_id AND s.number = w.number
+       OFFSET 0) held
+  JOIN ledger_step other ON other.id = held.step_id
+  JOIN ledger_operation o ON o.id = other.operation_id
+ WHERE held.step_id <> held.own_id
+"""
 
 
 def reference_holder(destination_id: UUID, reference: str, step_id: UUID) -> str | None:

@@ -1,5 +1,7 @@
 -- How many sends each destination may be given now: its rate (a bucket that holds one second's worth) and its limit in
--- flight. What is taken here and not used is given back. A statement of its own, so that its row is locked for a moment only.
+-- flight. While its circuit is open one batch may try it now and then. What is taken here and not used is given back.
+-- A statement of its own, so that its row is locked for a moment only. Its commit does not wait for the disk: a server
+-- that crashes forgets at most how full a bucket was a moment ago.
 WITH room AS (
     SELECT d.definition_id,
            least(greatest(d.sends_per_second, 1.0),
@@ -9,7 +11,7 @@ WITH room AS (
            CASE WHEN d.circuit_opened_at IS NULL THEN %(limit)s ELSE 1 END AS most
       FROM ledger_destination d
      WHERE d.paused_at IS NULL AND d.access_refused_at IS NULL
-       AND (d.circuit_opened_at IS NULL OR d.definition_id = ANY(%(trials)s::uuid[]))
+       AND (d.circuit_opened_at IS NULL OR d.circuit_trial_at <= now())
        AND (SELECT sending FROM ledger_sendingswitch)
        AND EXISTS (SELECT 1 FROM ledger_step s
                     WHERE s.destination_id = d.definition_id AND s.act = 'send' AND s.act_at <= now())
@@ -19,6 +21,9 @@ WITH room AS (
 UPDATE ledger_destination d
    SET send_tokens = least(greatest(d.sends_per_second, 1.0),
                            d.send_tokens + d.sends_per_second * extract(epoch FROM now() - d.tokens_at)) - given.count,
-       tokens_at = now()
-  FROM given WHERE d.definition_id = given.definition_id
-RETURNING d.definition_id, given.count
+       tokens_at = now(),
+       circuit_trial_at = CASE WHEN d.circuit_opened_at IS NOT NULL
+                               THEN now() + %(trial_every_seconds)s * interval '1 second' END
+  FROM given
+ WHERE d.definition_id = given.definition_id AND (d.circuit_opened_at IS NULL OR d.circuit_trial_at <= now())
+RETURNING d.definition_id, given.count, set_config('synchronous_commit', 'off', true)

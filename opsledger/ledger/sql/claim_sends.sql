@@ -3,8 +3,10 @@
 -- 1. due: what the plan says, per destination, oldest first; one destination's backlog hides no other's. Read without locks.
 -- 2. picked: their operations' rows, locked in the order of their ids; locked ones are somebody else's turn.
 -- 3. chosen: no more than the room of each destination.
--- 4. claimed: the step as it is now must still say so (the row is checked again under its operation's lock).
+-- 4. claimed: the step as it is now must still say so (the row is checked again under its operation's lock). What is checked
+--    stands in a CASE so that the row is found by its id, never by walking an index of everything that is due.
 -- 5. The attempt is written; one open attempt per step is the table's own rule.
+-- 6. The journal's line, as `journal.append` would write it: the operation's chain exists since it was recorded.
 WITH due AS MATERIALIZED (
     SELECT DISTINCT ON (s.operation_id) s.operation_id, s.id, s.act_at, room.destination_id, room.count
       FROM unnest(%(destinations)s::uuid[], %(counts)s::int[]) AS room(destination_id, count)
@@ -36,9 +38,10 @@ WITH due AS MATERIALIZED (
            send_until = NULL, look_at = NULL, tries_used = s.tries_used + 1, attempt_count = s.attempt_count + 1
       FROM chosen
      WHERE chosen.id = s.id
-       AND s.act = 'send' AND s.act_at <= now() AND s.state IN ('ready', 'unknown')
-       AND (s.send_until IS NULL OR s.send_until > now())
-       AND s.tries_used < s.tries_max + s.tries_extra
+       AND CASE WHEN s.act = 'send' AND s.act_at <= now() AND s.state IN ('ready', 'unknown')
+                     AND (s.send_until IS NULL OR s.send_until > now())
+                     AND s.tries_used < s.tries_max + s.tries_extra
+                THEN true ELSE false END
     RETURNING s.id, s.operation_id, s.number, s.revision, s.act_at, s.destination_id, s.destination_version_id, s.action,
               s.destination_slug, s.request_digest, s.attempt_count
 ), counted AS (
@@ -51,10 +54,30 @@ WITH due AS MATERIALIZED (
     SELECT gen_random_uuid(), c.operation_id, c.id, c.attempt_count, c.revision, %(worker)s, now(), c.act_at, '', '', ''
       FROM claimed c
     RETURNING id, step_id, number, opened_at, lease_ends_at
+), sent AS MATERIALIZED (
+    SELECT opened.id AS attempt_id, opened.number AS attempt_number, opened.opened_at, opened.lease_ends_at,
+           c.id AS step_id, c.number AS step_number, c.revision, c.operation_id, c.destination_id, c.destination_version_id,
+           c.action, c.destination_slug, c.request_digest, r.method, r.url, r.headers, r.body, r.idempotency_key, r.digest
+      FROM opened
+      JOIN claimed c ON c.id = opened.step_id
+      JOIN ledger_steprequest r ON r.step_id = c.id AND r.revision = c.revision
+), line AS MATERIALIZED (
+    SELECT operation_id,
+           '{"attempts":{"' || attempt_id || '":{"lease_ends_at":"'
+           || to_char(lease_ends_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US') || '+00:00","number":' || attempt_number
+           || ',"opened_at":"' || to_char(opened_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US')
+           || '+00:00","revision":' || revision || ',"step":' || step_number || '}},"digest":"' || digest
+           || '","steps":{"' || step_number || '":{"state":"in_flight"}}}' AS body
+      FROM sent
+), chained AS (
+    UPDATE journal_chain c
+       SET length = c.length + 1,
+           head = journal_hash(c.head, c.subject_kind, c.subject_id, c.length + 1, now(), 'attempt_opened',
+                               'worker:' || %(worker)s::text, line.body)
+      FROM line WHERE c.subject_id = line.operation_id
+    RETURNING c.subject_id, c.subject_kind, c.length, c.head, line.body
+), entered AS (
+    INSERT INTO journal_entry (subject_id, seq, subject_kind, at, kind, actor, body, hash)
+    SELECT subject_id, length, subject_kind, now(), 'attempt_opened', 'worker:' || %(worker)s::text, body, head FROM chained
 )
-SELECT opened.id AS attempt_id, opened.number AS attempt_number, opened.opened_at, opened.lease_ends_at,
-       c.id AS step_id, c.number AS step_number, c.revision, c.operation_id, c.destination_id, c.destination_version_id,
-       c.action, c.destination_slug, c.request_digest, r.method, r.url, r.headers, r.body, r.idempotency_key, r.digest
-  FROM opened
-  JOIN claimed c ON c.id = opened.step_id
-  JOIN ledger_steprequest r ON r.step_id = c.id AND r.revision = c.revision
+SELECT * FROM sent
