@@ -25,14 +25,14 @@ def install(checkout: Path, *, dev: bool) -> None:
     home = checkout / ".venv"
     names = ["requirements.txt", *(["requirements-dev.txt"] if dev else [])]
     wanted = {name: (checkout / name).read_text(encoding="utf-8") for name in names}
-    if all(_stamp(home, name) == text for name, text in wanted.items()) and _works(home):
+    if all(_stamp(home, name) == text for name, text in wanted.items()) and _runs(home):
         return
     if not dev and _own_servers():
         name, text = "requirements-own-servers.txt", without_embedded(wanted["requirements.txt"])
         wanted = {name: text}
-        if _stamp(home, name) == text and _works(home):
+        if _stamp(home, name) == text and _runs(home):
             return
-    if not _works(home):
+    if not _runs(home, "import pip"):
         _make(home)
     _pip(home, wanted)
 
@@ -61,12 +61,16 @@ def _stamp(home: Path, name: str) -> str:
         return ""
 
 
-def _works(home: Path) -> bool:
-    python = home / "bin" / "python"
-    if not python.exists():
+def _runs(home: Path, also: str = "pass") -> bool:
+    """Whether the Python of `.venv` starts, is new enough, and does what else is asked."""
+    question = f"import sys; {also}; sys.exit(sys.version_info < (3, 11))"
+    try:
+        asked = subprocess.run(
+            [home / "bin" / "python", "-I", "-c", question], capture_output=True, check=False
+        )
+    except OSError:
         return False
-    question = "import sys, pip; sys.exit(sys.version_info < (3, 11))"
-    return subprocess.run([python, "-c", question], capture_output=True, check=False).returncode == 0
+    return asked.returncode == 0
 
 
 def _make(home: Path) -> None:

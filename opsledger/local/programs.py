@@ -47,10 +47,10 @@ def _migrate(owner_url: str) -> Program:
 
 def _lasting(options: Options, sandbox_port: int) -> list[Program]:
     return [
-        _sandbox(options.var / "sandbox.sqlite3", sandbox_port),
         _web(options.port, options.var / "demo_shop_secret"),
         _worker(),
         _beat(options.var / "beat-schedule"),
+        _sandbox(options.var / "sandbox.sqlite3", sandbox_port),
     ]
 
 

@@ -106,13 +106,14 @@ class Supervisor:
         first = self._migrate()
         self._collect_static()
         self._note_running()
-        # At the first start web would have nothing to show before that; later both go on at once.
+        # At the first start web would have nothing to show before this; later it only costs time there.
         signing_in = self._ask(self.plan.prepare_demo) if first else ""
         for program in self.plan.lasting(self.options, self.sandbox_port):
             self.watched.append(self._watch(program))
-        signing_in = signing_in if first else self._ask(self.plan.prepare_demo)
         self._wait_for_web()
-        self._announce(signing_in)
+        say(f"\nOpsLedger is up: {self.options.public_url}")
+        say(f"How to sign in:\n{signing_in or self._ask(self.plan.prepare_demo)}")
+        say(f"Ctrl-C stops everything; data stay in var/. Logs: {self.options.logs}\n")
         self._pass(self.plan.play_demo)
 
     def _watch(self, program: Program) -> Watched:
@@ -203,12 +204,6 @@ class Supervisor:
                     todo=f"The whole log is {web.log}. Mend what it names and start again.",
                 )
             self.stop.pause(0.2)
-
-    def _announce(self, signing_in: str) -> None:
-        say(f"\nOpsLedger is up: {self.options.public_url}")
-        if signing_in:
-            say(signing_in)
-        say(f"Ctrl-C stops everything; data stay in var/. Logs: {self.options.logs}\n")
 
     def _note_running(self) -> None:
         """How other commands in this checkout reach the servers (opsledger.local.beside)."""
