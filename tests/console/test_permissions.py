@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html as markup
+
 import pytest
 from people import client_of, person
 from scenes import Scenes, hold_path, path_of

@@ -40,9 +40,12 @@ def test_the_second_of_two_owners_is_told_what_the_first_said_and_nothing_of_the
     opened = scenes.unknown()
     hold = scenes.hold(opened)
     scenes.settle(opened, Answer.HAPPENED, reference="T-1")
-    response = client_of(olga).post(hold_path(hold, "settle"), ABSENT | {"version": str(hold.version)})
+    typed = ABSENT | {"version": str(hold.version)}
+    for headers in ({}, HTMX):
+        response = client_of(olga).post(hold_path(hold, "settle"), typed, **headers)
+        assert response.status_code == 409
+        assert "readonly>I searched by our identity.</textarea>" in response.content.decode()
     page = markup.unescape(response.content.decode())
-    assert response.status_code == 409
     assert "This hold changed: Test owner answered “it happened”" in page
     assert "Nothing of yours was recorded." in page
     assert answers(opened) == 1

@@ -57,6 +57,7 @@ class Asked:
     typed: dict[str, str] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
     changed: str = ""  # one sentence above the fresh panel
+    operation_changed: str = ""  # the same above the page
     reading: Any = None  # a comparison made just now
     reveal: bool = False
 
@@ -428,7 +429,7 @@ def _stale(request: ConsoleRequest, view: OperationView, typed: dict[str, str]) 
         return None
     asked = Asked(
         typed=typed,
-        changed=_(
+        operation_changed=_(
             "This operation changed while you were reading it. Nothing was done; here is how it stands now."
         ),
     )
