@@ -13,7 +13,6 @@ from scenes import EVERY_STEP_QUESTION, Scenes, path_of
 from opsledger.accounts.roles import Role
 from opsledger.console.filters import InboxFilter
 from opsledger.console.forms import by_person
-from opsledger.console.views.inbox import RowMaker
 from opsledger.ledger.actions.settle import settle_assign
 from opsledger.ledger.models import Hold
 from opsledger.ledger.queries import inbox
@@ -199,26 +198,6 @@ def test_a_hold_of_another_team_is_neither_listed_counted_nor_assigned(scenes: S
     client.post("/inbox/assign/", {"hold": [public("hold", hold.pk)], "owner": "me"})
     hold.refresh_from_db()
     assert hold.owner_id is None
-
-
-def test_fifty_rows_are_made_and_rendered_within_a_few_milliseconds(scenes: Scenes) -> None:
-    """The goal is 4.5 ms of one core; this only fails when it is far from it, because machines differ."""
-    from django.template.loader import get_template
-    from django.test import RequestFactory
-
-    scenes.unknown()
-    wanted = InboxFilter.read({}, scenes.desk.team.pk, scenes.owner.pk)
-    line = inbox.page_of(wanted.wanted).lines[0]
-    template = get_template("inbox/inbox.html")
-    request = RequestFactory().get("/")
-    maker = RowMaker(timezone.now(), "", scenes.owner.pk, may_assign=True, may_check=True)
-    spans = []
-    for _ in range(5):
-        begun = time.perf_counter()
-        rows = [maker.row(line) for _ in range(50)]
-        template.render({"rows": rows, "may_assign": True, "may_check": True, "can_tick": True}, request)
-        spans.append(time.perf_counter() - begun)
-    assert min(spans) < 0.045, f"{min(spans) * 1000:.1f} ms"
 
 
 def test_every_kind_of_question_has_its_row(scenes: Scenes) -> None:
