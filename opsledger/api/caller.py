@@ -35,7 +35,7 @@ class Caller:
 
 def caller_of(request: HttpRequest) -> Caller:
     """The live token of this request; 401 for anything else, however it is written."""
-    scheme, _, text = request.headers.get("Authorization", "").partition(" ")
+    scheme, _, text = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
     if scheme.lower() != "bearer" or not text:
         raise _refused("Without a bearer token nothing can be read or recorded.")
     token = tokens.find(text.strip(" "))

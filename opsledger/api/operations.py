@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.db import InterfaceError, OperationalError, connection
 from django.http import HttpRequest, HttpResponse
 
 from opsledger.api.answers import (
@@ -48,7 +49,7 @@ def operation_id_of(caller: Caller, text: str) -> UUID:
 
 
 def create(caller: Caller, request: HttpRequest, given: NewOperation) -> HttpResponse:
-    taken = open_intended(caller.team_id, [_wanted(given)], caller.by)[0]
+    taken = _open(caller, [_wanted(given)])[0]
     if taken.verdict is Verdict.RECORDED:
         bell.ring()
     if taken.opened is None or taken.verdict not in _TAKEN:
@@ -59,6 +60,25 @@ def create(caller: Caller, request: HttpRequest, given: NewOperation) -> HttpRes
 
 
 _TAKEN = frozenset({Verdict.RECORDED, Verdict.SAME})
+
+
+def _open(caller: Caller, wanted: list[Wanted]) -> list[Taken]:
+    """Records, and finds out by doing so whether the connection still lives.
+
+    Django would ask it with a round trip of its own before each request. Recording twice is recording once, so here a
+    connection that has died is replaced and the same is done again, once.
+    """
+    connection.health_check_done = True  # type: ignore[attr-defined]
+    used = connection.connection
+    try:
+        return open_intended(caller.team_id, wanted, caller.by)
+    except (OperationalError, InterfaceError):
+        # Leaving the transaction, Django has replaced a dead connection already; a living one failed for a reason.
+        if connection.in_atomic_block or (connection.connection is used and connection.is_usable()):
+            raise
+        if connection.connection is used:
+            connection.close()
+        return open_intended(caller.team_id, wanted, caller.by)
 
 
 def _wanted(given: NewOperation) -> Wanted:
@@ -105,7 +125,7 @@ def create_batch(caller: Caller, request: HttpRequest, given: Batch) -> HttpResp
         except Problem as problem:
             own = item.get("operation_id") if isinstance(item, dict) else None
             items[index] = _refused_item(problem, own if isinstance(own, str) else None)
-    answers = open_intended(caller.team_id, [wanted for _, wanted in good], caller.by) if good else []
+    answers = _open(caller, [wanted for _, wanted in good]) if good else []
     for (index, wanted), taken in zip(good, answers, strict=True):
         items[index] = _item(taken, wanted.operation_id)
     if any(item["status"] == 201 for item in items):

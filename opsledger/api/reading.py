@@ -59,7 +59,7 @@ def read_json(request: HttpRequest) -> Any:
         raise Problem(
             "content_type", "The body must be announced as application/json in UTF-8. Nothing was recorded."
         )
-    if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+    if request.META.get("HTTP_CONTENT_ENCODING", "identity").lower() != "identity":
         raise Problem("content_type", "The API takes bodies that are not compressed. Nothing was recorded.")
     try:
         value = loads(raw)

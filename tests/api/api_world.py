@@ -27,6 +27,7 @@ from opsledger.ledger.actions.definitions import forget_current, load
 from opsledger.rules.definitions import read_definitions
 from opsledger.sources.signatures import sign
 
+NOW = int(time.time())  # of this run: an event told twice says the same time
 SECRET = "correct horse battery staple"
 DEFINITIONS = """
 [destination.crm]

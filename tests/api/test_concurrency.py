@@ -7,13 +7,16 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import psycopg
 import pytest
 from api_world import World, deliver, event, wanted
 from django.conf import settings
 from django.db import connection
 
 from opsledger.engine import bell
+from opsledger.ledger.actions.definitions import forget_current
 from opsledger.ledger.models import Attempt, Delivery, Event, HeldReference, Operation, Refusal
+from opsledger.local.postgres import Urls
 
 THREADS = 20
 
@@ -135,3 +138,23 @@ def test_without_a_broker_intake_still_answers_after_the_commit(live_world: Worl
     assert live_world.auto.post("/operations", wanted()).status_code == 201
     assert Operation.objects.count() == 2
     assert json.loads(live_world.auto.get("/operations").content)["next"] is None
+
+
+@pytest.mark.parametrize("definitions_known", [False, True], ids=["first query", "in the transaction"])
+@pytest.mark.parametrize("batch", [False, True], ids=["one", "batch"])
+def test_a_connection_that_died_while_idle_is_replaced_and_nothing_is_lost(
+    live_world: World, database_urls: Urls, batch: bool, definitions_known: bool
+) -> None:
+    """F4 (a), at intake: the sender sees nothing of it."""
+    live_world.record("before")
+    connection.ensure_connection()
+    with psycopg.connect(database_urls.superuser, autocommit=True) as superuser:
+        superuser.execute("SELECT pg_terminate_backend(%s)", [connection.connection.info.backend_pid])
+    if not definitions_known:
+        forget_current()
+    if batch:
+        answer = live_world.auto.post("/operations/batch", {"items": [wanted()]})
+        assert answer.json()["items"][0]["status"] == 201
+    else:
+        assert live_world.record().status_code == 201
+    assert Operation.objects.count() == 2
