@@ -44,6 +44,16 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     SERVERS.close()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    """Captured text may hold halves of surrogate pairs, which no report can carry from a worker."""
+    report = yield
+    report.sections = [
+        (name, text.encode("utf-8", "backslashreplace").decode("utf-8")) for name, text in report.sections
+    ]
+    return report
+
+
 def _worker(config: pytest.Config) -> str:
     return str(getattr(config, "workerinput", {}).get("workerid", "gw0"))
 
