@@ -6,6 +6,7 @@ import html as markup
 import re
 from datetime import timedelta
 
+import pytest
 from django.utils import timezone
 from people import client_of
 from scenes import Scenes, path_of
@@ -47,7 +48,11 @@ def test_a_kind_and_an_author_narrow_it(scenes: Scenes) -> None:
     assert "No entry of this kind" in page_of(scenes, "kind=revealed")
 
 
-def test_every_entry_comes_once_page_by_page(scenes: Scenes) -> None:
+def test_every_entry_comes_once_page_by_page_and_window_by_window(
+    scenes: Scenes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "FIRST_WINDOW_SECONDS", 0.001)
+    monkeypatch.setattr(audit, "GROWTH", 2.0)
     for _ in range(4):
         scenes.unknown()
     wanted = audit.Wanted(scenes.desk.team.pk)

@@ -18,12 +18,13 @@ from opsledger.console.forms import by_person, version_of
 from opsledger.console.http import ConsoleRequest, conflict, page, see_other, unprocessable
 from opsledger.console.permissions import require, why_not
 from opsledger.console.templatetags.ops import words_of_span
+from opsledger.console.vocabulary import shown
 from opsledger.engine.bell import ring
 from opsledger.ledger.actions.destinations import settle_pause, settle_resume
 from opsledger.ledger.actions.settle import Refused, Stale
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.queries import holds
-from opsledger.ledger.queries.destinations import ActionLine, DestinationLine, destinations_of
+from opsledger.ledger.queries.destinations import ActionLine, DestinationLine, StopLine, destinations_of
 from opsledger.lib import ids
 from opsledger.rules.profile import ActionProfile, FinalEffectBy, ProtectionKind, Settles
 
@@ -80,9 +81,14 @@ def _card(line: DestinationLine) -> dict[str, Any]:
             (state, steps.get(state, 0)) for state in ("ready", "in_flight", "accepted", "unknown")
         ],
         "waiting": steps.get("ready", 0),
-        "stops": [{"public": ids.public("hold", one.id), "line": one} for one in line.stops],
+        "stops": [_stop(one) for one in line.stops],
         "paused": any(one.reason.value == "paused" for one in line.stops),
     }
+
+
+def _stop(line: StopLine) -> dict[str, Any]:
+    row = shown(line.reason)
+    return {"public": ids.public("hold", line.id), "line": line, "word": row.word, "shape": row.shape}
 
 
 def _action(line: ActionLine) -> dict[str, Any]:
