@@ -23,6 +23,16 @@ define install
 	echo "or name yours: make PYTHON=/path/to/python3 $@"; exit 1
 endef
 
+# What the measurements are held against has a .venv of its own; without it the rest is measured all the same.
+define install_peers
+	@cmp -s requirements-bench.txt .venv-bench/installed.txt || { \
+		echo "Installing the peers that are measured beside us: this happens once."; \
+		$(VENV)/python -m venv .venv-bench \
+		&& .venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-bench.txt \
+		&& cp requirements-bench.txt .venv-bench/installed.txt; \
+	} || echo "The peers could not be installed; they are left out."
+endef
+
 help:
 	@sed -n 's/^# //p' Makefile | head -6
 
@@ -49,6 +59,7 @@ lint:
 
 bench:
 	$(call install)
+	$(call install_peers)
 	@exec $(LOCAL) run -- python -m bench $(ARGS)
 
 manage:
@@ -60,7 +71,8 @@ requirements: export UV_CUSTOM_COMPILE_COMMAND = make requirements
 requirements:
 	uv pip compile $(COMPILE) requirements.in -o requirements.txt
 	uv pip compile $(COMPILE) requirements-dev.in -o requirements-dev.txt
+	uv pip compile $(COMPILE) requirements-bench.in -o requirements-bench.txt
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache var/static var/collected var/test
+	rm -rf .venv .venv-bench .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache var/static var/collected var/test
 	find opsledger tests -name __pycache__ -type d -prune -exec rm -rf {} +

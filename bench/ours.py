@@ -1,0 +1,138 @@
+"""Our programs of the measurement, each in a process of its own: `python -m bench.ours NAME WORDS…`.
+
+Everything is the product's own code. Only one thing may be exchanged: the wire, for one that answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import django
+
+django.setup()
+
+from bench.payload import params  # noqa: E402
+from bench.signals import answer, ready  # noqa: E402
+from opsledger.accounts.actions import add_person, add_team, create_token  # noqa: E402
+from opsledger.accounts.models import Team  # noqa: E402
+from opsledger.accounts.permissions import Scope  # noqa: E402
+from opsledger.destinations.http import Wire  # noqa: E402
+from opsledger.destinations.transport import AddressGuard, SendLimits, WireRequest  # noqa: E402
+from opsledger.engine import dispatch  # noqa: E402
+from opsledger.engine.loading import read_files  # noqa: E402
+from opsledger.engine.wire import installed_wire  # noqa: E402
+from opsledger.ledger.actions.definitions import load  # noqa: E402
+from opsledger.ledger.actions.intake import Verdict, Wanted, open_intended  # noqa: E402
+from opsledger.ledger.actions.settle import By  # noqa: E402
+from opsledger.rules.facts import Phase, SendFact  # noqa: E402
+
+DEFINITIONS = Path(__file__).resolve().parent / "definitions"
+WORKFLOW = "two_steps"
+BY = By("token:bench", "bench")
+THREADS = 16  # what a worker process has in flight at most, as installed
+IDLE_ROUNDS = 3
+
+
+class NoWire(Wire):
+    """Answers every send at once as a good destination would, without a socket."""
+
+    _numbers = count(1)
+    _run = uuid.uuid4().hex
+
+    def send(self, request: WireRequest, limits: SendLimits) -> SendFact:
+        body = b'{"id":"T-%s-%d"}' % (self._run.encode(), next(self._numbers))
+        headers = (("content-type", "application/json"),)
+        return SendFact(True, Phase.DONE, status=201, headers=headers, body=body, elapsed_seconds=0.001)
+
+
+def prepare() -> None:
+    """A team, the workflow, a token."""
+    owner = add_person(email="owner@bench.example", display_name="Bench owner", password=uuid.uuid4().hex)
+    team = add_team(slug="bench", name="Bench", fallback_owner=owner)
+    load(team.pk, read_files([DEFINITIONS]), actor="bench")
+    token = create_token(team=team, name="bench", scopes=[Scope.RECORD])
+    answer(token=token.text, team=str(team.pk))
+
+
+def _wanted(number: int, run: str) -> Wanted:
+    return Wanted(operation_id=f"bench:{run}:{number}", workflow=WORKFLOW, params=params(number))
+
+
+def record(operations_count: str, batch: str) -> None:
+    """Records so many operations, `batch` in a transaction: what a worker has to do afterwards."""
+    team, run = Team.objects.get(slug="bench"), uuid.uuid4().hex[:8]
+    begun = time.perf_counter()
+    for first in range(0, int(operations_count), int(batch)):
+        last = min(first + int(batch), int(operations_count))
+        taken = open_intended(team.pk, [_wanted(number, run) for number in range(first, last)], BY)
+        assert all(one.verdict is Verdict.RECORDED for one in taken)
+    answer(seconds=time.perf_counter() - begun)
+
+
+def work(wire: str) -> None:
+    """One worker process: until nothing is due. Tells when it began and when it recorded last."""
+    chosen = NoWire(AddressGuard.of([])) if wire == "none" else installed_wire()
+    dispatch.run_once(wire=chosen, threads=THREADS, claim_for_seconds=0)  # imports and connects
+    ready()
+    begun = ended = time.time()
+    recorded = idle = 0
+    outcomes: dict[str, int] = {}
+    while idle < IDLE_ROUNDS:
+        counts = dispatch.run_once(wire=chosen, threads=THREADS)
+        recorded += counts.recorded
+        for word, number in counts.outcomes.items():
+            outcomes[word] = outcomes.get(word, 0) + number
+        idle = 0 if counts.recorded else idle + 1
+        ended = time.time() if counts.recorded else ended
+        if not counts.recorded:
+            time.sleep(0.01)
+    answer(begun=begun, ended=ended, steps=recorded, outcomes=outcomes)
+
+
+def whole(operations_count: str, batch: str) -> None:
+    """One process does everything: it records operations, `batch` in a transaction, and sends their steps."""
+    team, run, wire = Team.objects.get(slug="bench"), uuid.uuid4().hex[:8], NoWire(AddressGuard.of([]))
+    dispatch.run_once(wire=wire, threads=THREADS, claim_for_seconds=0)
+    ready()
+    begun, steps = time.time(), 0
+    for first in range(0, int(operations_count), int(batch)):
+        last = min(first + int(batch), int(operations_count))
+        open_intended(team.pk, [_wanted(number, run) for number in range(first, last)], BY)
+    recorded_after = time.time() - begun
+    while True:
+        counts = dispatch.run_once(wire=wire, threads=THREADS)
+        steps += counts.recorded
+        if not counts.recorded:
+            break
+    answer(seconds=time.time() - begun, intake_seconds=recorded_after, steps=steps)
+
+
+class LosingWire(Wire):
+    """Everything leaves and no answer comes."""
+
+    def send(self, request: WireRequest, limits: SendLimits) -> SendFact:
+        return SendFact(True, Phase.READ, error="timeout", elapsed_seconds=limits.total_seconds)
+
+
+def lose(number: str) -> None:
+    """One operation whose first reply is lost: its page has something to tell. Gives its id."""
+    team = Team.objects.get(slug="bench")
+    opened = open_intended(team.pk, [_wanted(int(number), "lost")], BY)[0].opened
+    assert opened is not None
+    counts = dispatch.run_once(wire=LosingWire(AddressGuard.of([])), threads=1)
+    assert counts.outcomes == {"unknown": 1}, counts
+    answer(id=str(opened.id))
+
+
+PROGRAMS: dict[str, Callable[..., Any]] = {
+    "prepare": prepare, "record": record, "work": work, "whole": whole, "lose": lose,
+}  # fmt: skip
+
+if __name__ == "__main__":
+    PROGRAMS[sys.argv[1]](*sys.argv[2:])
