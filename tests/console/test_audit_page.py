@@ -56,14 +56,15 @@ def test_every_entry_comes_once_page_by_page_and_window_by_window(
     for _ in range(4):
         scenes.unknown()
     wanted = audit.Wanted(scenes.desk.team.pk)
-    seen, before = [], None
-    while True:
-        page = audit.page_of(wanted, before=before, size=5)
-        seen += [(line.subject_id, line.seq) for line in page.lines]
-        if page.following is None:
-            break
-        before = page.following
-    assert len(seen) == len(set(seen)) == Entry.objects.count()
+    for size in (3, 4, 5, 7):
+        seen, before = [], None
+        while True:
+            page = audit.page_of(wanted, before=before, size=size)
+            seen += [(line.subject_id, line.seq) for line in page.lines]
+            if page.following is None:
+                break
+            before = page.following
+        assert len(seen) == len(set(seen)) == Entry.objects.count(), size
 
 
 def test_what_happened_long_before_is_found_in_a_growing_window(scenes: Scenes) -> None:
