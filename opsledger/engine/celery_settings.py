@@ -4,6 +4,10 @@ from django.conf import settings
 
 broker_url = settings.REDIS_URL
 broker_connection_retry_on_startup = True
+broker_connection_max_retries = None  # a worker without a broker waits; it does not give up
+worker_enable_prefetch_count_reduction = (
+    False  # bells are not work: after a reconnect as many are heard as before
+)
 # A bell that can't be rung must not hold a web request: one short try (the sweep finds the work anyway).
 broker_transport_options = {
     "visibility_timeout": 3600,

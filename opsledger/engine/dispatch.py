@@ -1,42 +1,51 @@
-"""The loop of a worker that sends: claim, send, record, and again.
-
-A worker is mostly waiting, so one process keeps many sends in flight. It claims no more than it has free threads, because
-every claimed step of a dead worker becomes an unknown outcome. The threads touch no database.
-"""
+"""The turn of a worker that sends: claim, send, record."""
 
 from __future__ import annotations
 
 import logging
+import math
 import os
 import time
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, connection
+from django.db import connection
 
 from opsledger.destinations.http import Wire
-from opsledger.engine.sending import send_claimed
+from opsledger.engine import shift
+from opsledger.engine.sending import not_sent, send_claimed
+from opsledger.engine.turn import DATABASE_AWAY, Pairs, Turn
 from opsledger.engine.wire import installed_wire
 from opsledger.ledger import definitions
-from opsledger.ledger.actions.claim import ClaimedSend, claim_sends
+from opsledger.ledger.actions.claim import TRIAL_EVERY_SECONDS, ClaimedSend, claim_sends
 from opsledger.ledger.actions.destinations import record_access_refused, record_reachability
 from opsledger.ledger.actions.record import Sent, record_sends
 from opsledger.rules.states import NoChange, Outcome
 
 log = logging.getLogger(__name__)
 
-CLAIM_FOR_SECONDS = (
-    3.0  # then the task ends, so that a stopping worker claims nothing new; the next bell goes on
-)
-RECORD_BATCH_MAX = 16
-_UNREACHABLE = frozenset({NoChange.NOT_SENT})
+KEEP_REPLIES_SECONDS = 600.0  # after the lease: late truth is still worth having
 
 
 def worker_name() -> str:
     """Unique per process start: recovery goes by leases, never by names."""
     return f"{os.uname().nodename}:{os.getpid()}:{uuid4().hex[:8]}"
+
+
+def elapsed_clock() -> float:
+    """Seconds that also pass while this process, or the whole machine, is asleep."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A claimed step in this process. `lease_ends` is on our own clock, counted from before the claim was asked for."""
+
+    claimed: ClaimedSend
+    lease_ends: float
+    sendable: bool  # its destination's definition is at hand
 
 
 @dataclass(slots=True)
@@ -47,80 +56,107 @@ class Counts:
 
 
 def run_once(
-    *, wire: Wire | None = None, threads: int | None = None, claim_for_seconds: float = CLAIM_FOR_SECONDS
+    *,
+    wire: Wire | None = None,
+    threads: int | None = None,
+    claim_for_seconds: float = math.inf,
+    trial_every_seconds: float = TRIAL_EVERY_SECONDS,
 ) -> Counts:
-    """Claims, sends and records until nothing is due or the time for claiming is up; waits for what is in flight."""
-    threads = threads or settings.SEND_THREADS
-    worker, counts = worker_name(), Counts()
-    wire = wire or installed_wire()
-    flying: dict[Future[Sent], ClaimedSend] = {}
-    claim_until = time.monotonic() + claim_for_seconds
-    with ThreadPoolExecutor(threads, thread_name_prefix="send") as pool:
-        while True:
-            free = threads - len(flying)
-            if time.monotonic() < claim_until and free >= max(1, threads // 4):
-                for claimed in _claim(free, worker):
-                    flying[pool.submit(send_claimed, claimed, wire)] = claimed
-                    counts.claimed += 1
-            if not flying:
-                return counts
-            _record(_finished(flying), counts)
+    """Claims, sends and records until nothing is due and nothing in flight; bounded when `claim_for_seconds` says so."""
+    sender = _Sender(wire or installed_wire(), trial_every_seconds)
+    turn: Turn[Held, Sent] = Turn(
+        claim=sender.claim,
+        call=lambda held: send_in_time(held, sender.wire),
+        record=sender.record,
+        operation_of=lambda held: held.claimed.operation_id,
+        given_up=_given_up,
+        threads=threads or settings.SEND_THREADS,
+        claim_for_seconds=claim_for_seconds,
+    )
+    sender.counts.claimed = turn.run()
+    return sender.counts
 
 
-def _claim(limit: int, worker: str) -> list[ClaimedSend]:
-    try:
-        claimed = claim_sends(limit, worker=worker)
-    except (OperationalError, InterfaceError) as why:
-        log.warning("claiming failed (%s); the next bell goes on", type(why).__name__)
-        connection.close()
-        return []
-    for one in claimed:
-        definitions.destination(one.destination_version_id)  # parsed here, so that threads need no database
-    return claimed
+def _given_up(held: Held) -> bool:
+    keep_seconds = 0.0 if shift.is_over() else KEEP_REPLIES_SECONDS
+    return elapsed_clock() > held.lease_ends + keep_seconds
 
 
-def _finished(flying: dict[Future[Sent], ClaimedSend]) -> list[tuple[ClaimedSend, Sent]]:
-    done, _ = wait(flying, timeout=1.0, return_when=FIRST_COMPLETED)
-    finished = []
-    for future in list(done)[:RECORD_BATCH_MAX]:
-        claimed = flying.pop(future)
-        finished.append((claimed, future.result()))
-    return finished
+class _Sender:
+    def __init__(self, wire: Wire, trial_every_seconds: float) -> None:
+        self.wire, self.trial_every_seconds = wire, trial_every_seconds
+        self.worker, self.counts = worker_name(), Counts()
 
+    def claim(self, limit: int) -> list[Held]:
+        asked_at = elapsed_clock()
+        claimed = claim_sends(limit, worker=self.worker, trial_every_seconds=self.trial_every_seconds)
+        return [
+            Held(one, asked_at + (one.lease_ends_at - one.opened_at).total_seconds(), _at_hand(one))
+            for one in claimed
+        ]
 
-def _record(finished: list[tuple[ClaimedSend, Sent]], counts: Counts) -> None:
-    if not finished:
-        return
-    if not _record_until_lease(
-        [sent for _, sent in finished], min(c.lease_ends_at for c, _ in finished).timestamp()
-    ):
-        return
-    counts.recorded += len(finished)
-    good: set[UUID] = set()
-    bad: dict[UUID, int] = {}
-    for claimed, sent in finished:
-        word = sent.finding.outcome.value
-        counts.outcomes[word] = counts.outcomes.get(word, 0) + 1
-        if sent.access_refused:
-            record_access_refused(claimed.destination_id)
-        if sent.finding.outcome in {Outcome.CONFIRMED, Outcome.ACCEPTED}:
-            good.add(claimed.destination_id)
-        elif sent.finding.no_change in _UNREACHABLE:
-            bad[claimed.destination_id] = bad.get(claimed.destination_id, 0) + 1
-    record_reachability(good, {key: count for key, count in bad.items() if key not in good})
-
-
-def _record_until_lease(results: list[Sent], lease_ends: float) -> bool:
-    """A reply in hand is worth waiting for the database: tried until the lease ends, then the lease decides."""
-    pause_seconds = 0.2
-    while True:
+    def record(self, pairs: Pairs[Held, Sent]) -> None:
+        record_sends([sent for _, sent in pairs])
+        self.counts.recorded += len(pairs)
+        for _, sent in pairs:
+            word = sent.finding.outcome.value
+            self.counts.outcomes[word] = self.counts.outcomes.get(word, 0) + 1
         try:
-            record_sends(results)
-            return True
-        except (OperationalError, InterfaceError) as why:
+            self._record_destinations(pairs)
+        except (
+            DATABASE_AWAY
+        ) as why:  # the replies are kept; the next ones tell the same about their destinations
             connection.close()
-            if time.time() + pause_seconds > lease_ends:
-                log.error("a reply could not be recorded before its lease ended (%s)", type(why).__name__)
-                return False
-            time.sleep(pause_seconds)
-            pause_seconds = min(2 * pause_seconds, 5.0)
+            log.warning("what replies say about destinations was not recorded (%s)", type(why).__name__)
+
+    def _record_destinations(self, pairs: Pairs[Held, Sent]) -> None:
+        refused = {held.claimed.destination_id for held, sent in pairs if sent.access_refused}
+        for destination_id in sorted(refused):
+            record_access_refused(destination_id)
+        good = {held.claimed.destination_id for held, sent in pairs if _good(sent)}
+        bad = _counted(held.claimed.destination_id for held, sent in pairs if _unreachable(sent))
+        record_reachability(
+            good,
+            {key: count for key, count in bad.items() if key not in good},
+            trial_every_seconds=self.trial_every_seconds,
+        )
+
+
+def send_in_time(held: Held, wire: Wire) -> Sent:
+    """Sends a claimed step once, or not at all.
+
+    1. Without its destination's definition nothing can be sent.
+    2. What could still be under way when the lease ends stays here: by then others may find out, and send, for us.
+    """
+    claimed = held.claimed
+    if not held.sendable:
+        return not_sent(claimed, "definition_unread", "Nothing was sent: the database was away.")
+    profile = definitions.destination(claimed.destination_version_id).actions[claimed.action].profile
+    if elapsed_clock() + profile.timing.total_seconds > held.lease_ends:
+        return not_sent(claimed, "held_up", "Nothing was sent: the worker was held up for too long.")
+    return send_claimed(claimed, wire)
+
+
+def _at_hand(claimed: ClaimedSend) -> bool:
+    """Reads the definition here, so that threads need no database."""
+    try:
+        definitions.destination(claimed.destination_version_id)
+    except DATABASE_AWAY:
+        connection.close()
+        return False
+    return True
+
+
+def _good(sent: Sent) -> bool:
+    return sent.finding.outcome in {Outcome.CONFIRMED, Outcome.ACCEPTED}
+
+
+def _unreachable(sent: Sent) -> bool:
+    return sent.finding.no_change is NoChange.NOT_SENT and sent.seen.get("phase") != "guard"
+
+
+def _counted(ids: Iterable[UUID]) -> dict[UUID, int]:
+    counts: dict[UUID, int] = {}
+    for one in ids:
+        counts[one] = counts.get(one, 0) + 1
+    return counts

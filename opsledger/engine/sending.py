@@ -37,13 +37,12 @@ def send_claimed(claimed: ClaimedSend, wire: Wire) -> Sent:
     profile = destination.actions[claimed.action].profile
     headers = [(name, value) for name, value in json.loads(claimed.headers)]
     if not _bytes_are_approved(claimed, headers):
-        return _not_sent(
-            claimed, "bytes_differ", "The bytes at hand are not the approved ones; nothing was sent.", True
-        )
+        sentence = "The bytes at hand are not the approved ones; nothing was sent."
+        return not_sent(claimed, "bytes_differ", sentence, alarm=True)
     try:
         request = wire_request(destination, claimed.method, claimed.url, headers, bytes(claimed.body))
     except CredentialMissing as why:
-        return _not_sent(claimed, "credential_missing", f"Nothing was sent: {why}", False)
+        return not_sent(claimed, "credential_missing", f"Nothing was sent: {why}")
     fact = wire.send(request, limits_of(profile))
     return sent_of(claimed, fact, classify(fact, profile))
 
@@ -107,7 +106,8 @@ def _evidence(claimed: ClaimedSend, fact: SendFact, says: str, sentence: str) ->
     )
 
 
-def _not_sent(claimed: ClaimedSend, why: str, sentence: str, alarm: bool) -> Sent:
+def not_sent(claimed: ClaimedSend, why: str, sentence: str, *, alarm: bool = False) -> Sent:
+    """The result of a send that was not begun; `why` is one machine word."""
     fact = SendFact(left=False, phase=Phase.GUARD, error=why)
     finding = Finding(
         Outcome.NO_CHANGE, KnownBy.TRANSPORT, no_change=NoChange.NOT_SENT, integrity_alarm=alarm
