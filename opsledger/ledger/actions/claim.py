@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import DatabaseError, InterfaceError, connection, transaction
 from psycopg.rows import class_row
 
 from opsledger.ledger.sql import statement
+
+log = logging.getLogger(__name__)
 
 TRIAL_EVERY_SECONDS = 30.0
 
@@ -88,17 +91,23 @@ def _take_room(limit: int, trial_every_seconds: float) -> dict[UUID, int]:
 
 
 def _give_back(room: dict[UUID, int], rows: list[ClaimedSend]) -> None:
+    """Room that was not used. Never raises: the attempts are committed by now, and a bucket fills again by itself."""
     unused = dict(room)
     for row in rows:
         unused[row.destination_id] -= 1
     given = {destination_id: count for destination_id, count in sorted(unused.items()) if count > 0}
-    if given:
+    if not given:
+        return
+    try:
         with connection.cursor() as cursor:
             cursor.execute(
                 "UPDATE ledger_destination d SET send_tokens = d.send_tokens + x.count"
                 " FROM unnest(%s::uuid[], %s::int[]) AS x(id, count) WHERE d.definition_id = x.id",
                 [list(given), list(given.values())],
             )
+    except (DatabaseError, InterfaceError) as why:
+        connection.close()
+        log.warning("unused room was not given back (%s)", type(why).__name__)
 
 
 def claim_looks(limit: int) -> list[ClaimedLook]:

@@ -77,7 +77,7 @@ def _stop(
     reason: HoldReason,
     actor: str,
     facts: dict[str, object],
-    trial_seconds: float = 30.0,
+    trial_seconds: float = TRIAL_EVERY_SECONDS,
 ) -> bool:
     column = _COLUMN[reason]
     with transaction.atomic():

@@ -8,10 +8,10 @@
 -- 5. The attempt is written; one open attempt per step is the table's own rule.
 -- 6. The journal's line, as `journal.append` would write it: the operation's chain exists since it was recorded.
 WITH due AS MATERIALIZED (
-    SELECT DISTINCT ON (s.operation_id) s.operation_id, s.id, s.act_at, room.destination_id, room.count
+    SELECT DISTINCT ON (s.operation_id) s.operation_id, s.id, s.revision, s.act_at, room.destination_id, room.count
       FROM unnest(%(destinations)s::uuid[], %(counts)s::int[]) AS room(destination_id, count)
      CROSS JOIN LATERAL (
-           SELECT s.operation_id, s.id, s.act_at
+           SELECT s.operation_id, s.id, s.revision, s.act_at
              FROM ledger_step s
             WHERE s.destination_id = room.destination_id AND s.act = 'send' AND s.act_at <= now()
               AND (s.send_until IS NULL OR s.send_until > now())
@@ -28,8 +28,8 @@ WITH due AS MATERIALIZED (
      LIMIT %(limit)s
        FOR UPDATE SKIP LOCKED
 ), chosen AS MATERIALIZED (
-    SELECT id FROM (
-        SELECT due.id, due.count, row_number() OVER (PARTITION BY due.destination_id ORDER BY due.act_at) AS place
+    SELECT id, revision FROM (
+        SELECT due.id, due.revision, due.count, row_number() OVER (PARTITION BY due.destination_id ORDER BY due.act_at) AS place
           FROM due JOIN picked ON picked.id = due.operation_id) ranked
      WHERE place <= count
 ), claimed AS (
@@ -39,6 +39,7 @@ WITH due AS MATERIALIZED (
       FROM chosen
      WHERE chosen.id = s.id
        AND CASE WHEN s.act = 'send' AND s.act_at <= now() AND s.state IN ('ready', 'unknown')
+                     AND s.revision = chosen.revision  -- whose request this statement sees
                      AND (s.send_until IS NULL OR s.send_until > now())
                      AND s.tries_used < s.tries_max + s.tries_extra
                 THEN true ELSE false END
