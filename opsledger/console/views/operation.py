@@ -25,6 +25,7 @@ from opsledger.console.views.inbox import url_of as url_of
 from opsledger.engine.bell import ring
 from opsledger.ledger.actions.reveal import record_revealed
 from opsledger.ledger.actions.settle import (
+    OperationChanged,
     Refused,
     settle_cancel,
     settle_check,
@@ -387,7 +388,14 @@ def cancel(request: ConsoleRequest, operation: str) -> HttpResponse:
     if (again := _stale(request, view, typed)) is not None:
         return again
     try:
-        settle_cancel(view.record.id, request.POST.get("reason", ""), by_person(request.user))
+        settle_cancel(
+            view.record.id,
+            request.POST.get("reason", ""),
+            by_person(request.user),
+            version=view.record.version,
+        )
+    except OperationChanged:
+        return _changed_meanwhile(request, operation, typed)
     except Refused as why:
         asked = Asked(typed=typed, errors={"cancel_reason": why.why})
         return unprocessable(
@@ -409,7 +417,15 @@ def withdraw(request: ConsoleRequest, operation: str, step: int) -> HttpResponse
     if (again := _stale(request, view, typed)) is not None:
         return again
     try:
-        settle_withdraw(view.record.id, step, request.POST.get("reason", ""), by_person(request.user))
+        settle_withdraw(
+            view.record.id,
+            step,
+            request.POST.get("reason", ""),
+            by_person(request.user),
+            version=view.record.version,
+        )
+    except OperationChanged:
+        return _changed_meanwhile(request, operation, typed)
     except Refused as why:
         asked = Asked(typed=typed, errors={"withdraw_reason": why.why})
         return unprocessable(
@@ -417,6 +433,11 @@ def withdraw(request: ConsoleRequest, operation: str, step: int) -> HttpResponse
         )
     messages.success(request, _("The answer is taken back. The step is disputed until somebody settles it."))
     return see_other(address_of(view))
+
+
+def _changed_meanwhile(request: ConsoleRequest, operation: str, typed: dict[str, str]) -> HttpResponse:
+    """Somebody was quicker, between the reading of the version and the lock."""
+    return _stale(request, view_of(request, operation), typed) or see_other(request.path)
 
 
 def _stale(request: ConsoleRequest, view: OperationView, typed: dict[str, str]) -> HttpResponse | None:

@@ -39,6 +39,10 @@ class Stale(Exception):
         self.hold = hold
 
 
+class OperationChanged(Exception):
+    """The decision was made on an older version of the operation; nothing was changed."""
+
+
 class Refused(Exception):
     """The decision can't be taken as it was given; `field` names what to mend, `why` is a sentence."""
 
@@ -214,18 +218,20 @@ def settle_event(hold_id: UUID, version: int, reason: str, by: By) -> None:
 # Requests about an operation
 
 
-def settle_cancel(operation_id: UUID, reason: str, by: By) -> Changed:
-    """Cancels: nothing more is sent; what took effect is found out and said."""
-    return _request(operation_id, "cancel_requested", reason, by, transitions.cancel_requested)
+def settle_cancel(operation_id: UUID, reason: str, by: By, *, version: int | None = None) -> Changed:
+    """Cancels: nothing more is sent; what took effect is found out and said. `version`: of the operation, as it was read."""
+    return _request(operation_id, "cancel_requested", reason, by, transitions.cancel_requested, version)
 
 
-def settle_withdraw(operation_id: UUID, step_number: int, reason: str, by: By) -> Changed:
+def settle_withdraw(
+    operation_id: UUID, step_number: int, reason: str, by: By, *, version: int | None = None
+) -> Changed:
     """An owner takes a person's answer back; the step is disputed and its reference freed."""
 
     def decide(record: Operation, moment: Moment) -> Operation:
         return transitions.withdrawn(record, step_number, moment, by=by.actor)
 
-    return _request(operation_id, "withdrawn", reason, by, decide, step=step_number)
+    return _request(operation_id, "withdrawn", reason, by, decide, version, step=step_number)
 
 
 def settle_check(operation_id: UUID, step_number: int, at: datetime | None, by: By) -> Changed:
@@ -243,12 +249,15 @@ def _request(
     reason: str,
     by: By,
     decide: Callable[[Operation, Moment], Operation],
+    version: int | None = None,
     **facts: Any,
 ) -> Changed:
     if kind != "check_requested" and not reason.strip():
         raise Refused("Write the reason; it is kept with the decision.", field="reason")
 
     def decide_loaded(loaded: Loaded, moment: Moment) -> Operation:
+        if version is not None and loaded.version != version:
+            raise OperationChanged
         try:
             return decide(loaded.record, moment)
         except NotNow as why:
