@@ -1,7 +1,7 @@
 """The product's main job, in a real browser against a sandbox that really loses replies.
 
-An owner opens an *outcome unknown*, looks at the other system, answers, and sees the next step go on; the sandbox's own records
-show one effect of each step.
+An owner opens an *outcome unknown*, looks at the other system, answers, and sees the next step go on; the
+sandbox's own records show one effect of each step.
 """
 
 from __future__ import annotations
