@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from opsledger.accounts.permissions import Permission
-from opsledger.api import answers, holds, operations, shapes, steps
+from opsledger.api import answer_shapes as answers
+from opsledger.api import holds, operations, shapes, steps
 from opsledger.api.routes import Call, Query, Reply
 
 _RECORD_EXAMPLE = {

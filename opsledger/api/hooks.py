@@ -77,7 +77,7 @@ def _receive(request: HttpRequest, known: Known, raw: bytes) -> HttpResponse:
         _count(known, told)
         return _refused(told)
     event = _event(known, request, raw, told)
-    delivered = open_delivery(event, _wanted(definition, told), source=known.slug)
+    delivered = open_delivery(event, _wanted(definition, told), source=known.slug, told=told.projection)
     bell.ring()
     log.info("delivery", extra={"event_id": str(delivered.event.id), "secret": told.secret_name})
     return _answer(definition, delivered)

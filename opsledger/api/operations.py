@@ -8,8 +8,8 @@ from uuid import UUID
 from django.db import InterfaceError, OperationalError, connection
 from django.http import HttpRequest, HttpResponse
 
+from opsledger.api.answer_shapes import BatchItem
 from opsledger.api.answers import (
-    BatchItem,
     record_answer,
     recorded,
     respond,

@@ -15,15 +15,13 @@ from opsledger.api.caller import Caller
 from opsledger.api.operations import operation_id_of, refused
 from opsledger.api.problems import Problem
 from opsledger.engine import bell
+from opsledger.ledger.actions.evidence import Says, Statement, add_evidence
 from opsledger.ledger.actions.report import (
     ClaimedWork,
     NoSuchThing,
     NotClaimable,
     Report,
     Reported,
-    Says,
-    Statement,
-    add_evidence,
     claim_for_automation,
     extend_lease,
     report_outcome,

@@ -24,6 +24,7 @@ from opsledger.api import hooks
 from opsledger.api.calls import CALLS
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.definitions import forget_current, load
+from opsledger.ledger.actions.evidence import forget_reporting
 from opsledger.rules.definitions import read_definitions
 from opsledger.sources.signatures import sign
 
@@ -85,6 +86,36 @@ text = "About {steps.create_task.reference}"
 [destination.mail.actions.send.reply]
 reference = "id"
 accepts_only = true
+
+[destination.mail.actions.tell]
+title = "Send a message and hear of it"
+effect = "message"
+status = { field = "data.status", confirmed = ["delivered"], failed = ["bounced"] }
+final_effect = { by = "report", deadline_seconds = 3600 }
+report = { source = "shop", identity = "data.step", reference = "data.message" }
+[destination.mail.actions.tell.request]
+method = "POST"
+path = "/messages"
+[destination.mail.actions.tell.request.body]
+text = "{params.subject}"
+[destination.mail.actions.tell.reply]
+reference = "id"
+accepts_only = true
+
+[workflow.told]
+title = "Tell them of {params.subject}"
+owner = "owner"
+if_nobody = "Nobody is told."
+due_seconds = { default = 3600 }
+[[workflow.told.params]]
+name = "subject"
+label = "Subject"
+[[workflow.told.steps]]
+name = "tell"
+title = "Tell them"
+destination = "mail"
+action = "tell"
+performer = "automation"
 
 [workflow.follow_up]
 title = "Follow up {params.subject}"
@@ -252,6 +283,7 @@ def wanted(own: str = "order:1", workflow: str = "follow_up", **params: Any) -> 
 def make_world() -> World:
     tokens.forget_all()
     forget_current()
+    forget_reporting()
     definitions.forget_parsed()
     hooks.forget()
     cast = make_cast()
@@ -302,7 +334,7 @@ def event(number: object = 1, **more: Any) -> dict[str, Any]:
     return {
         "id": f"evt_{number}",
         "type": "task.wanted",
-        "at": int(time.time()),
+        "at": NOW,
         "data": {"subject": "Call"},
     } | more
 

@@ -33,7 +33,9 @@ from opsledger.ledger.actions.events import (
     open_event_hold_here,
     open_named_event_here,
 )
+from opsledger.ledger.actions.evidence import record_event_report_here
 from opsledger.ledger.actions.open import NewOperation, Opened, open_operations_here
+from opsledger.ledger.actions.report import once_more
 from opsledger.ledger.actions.settle import By
 from opsledger.ledger.records import lock
 from opsledger.lib.ids import parse
@@ -284,19 +286,28 @@ class Delivered:
         return not self.held and (self.operation is None or self.operation.state in _SETTLED)
 
 
-def open_delivery(event: NewEvent, starts: Wanted | None, *, source: str) -> Delivered:
+def open_delivery(
+    event: NewEvent, starts: Wanted | None, *, source: str, told: Mapping[str, Any] | None = None
+) -> Delivered:
     """One delivery, in one transaction: event, delivery, and the operation that the event starts.
 
     1. The event is kept, or its delivery counted; its row stays locked until the commit.
     2. Known with another body: a person is asked, and nothing is started.
     3. Started before: the same operation, whatever else the definition says now. Judged before: that stands.
     4. Else the operation is recorded. Where it can't be, a person is asked; the event is not lost.
+
+    What the event tells (`told`, its body) of the final effect of earlier steps is recorded with it.
     """
+    return once_more(lambda: _deliver(event, starts, source, told or {}))
+
+
+def _deliver(event: NewEvent, starts: Wanted | None, source: str, told: Mapping[str, Any]) -> Delivered:
     actor = f"source:{source}"
     with transaction.atomic(durable=True):
         opened = open_event_here(event, actor=actor)
         if opened.conflict:
             return _conflicting(event, opened, source, actor)
+        record_event_report_here(event.team_id, source, opened.id, told, event.occurred_at)
         if starts is None:
             return Delivered(opened)
         known = None if opened.new else _started_before(opened.id)

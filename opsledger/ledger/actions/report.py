@@ -1,4 +1,4 @@
-"""What automations that do the work themselves say: they claim a step, keep its lease, report its outcome, add evidence.
+"""What automations that do the work themselves say: they claim a step, keep its lease, report its outcome.
 
 The engine sends nothing for such a step; the same rules decide (table 4, row 11). What is told twice changes nothing twice.
 """
@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -18,15 +17,12 @@ from django.db import IntegrityError, connection, transaction
 from opsledger.journal.append import keep_text
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.change import Change, Changed, NewEvidence, change_here
-from opsledger.ledger.actions.record import Looked, record_looks, reference_holder
+from opsledger.ledger.actions.record import reference_holder
 from opsledger.ledger.actions.settle import By, Refused
 from opsledger.ledger.models import Attempt, Evidence, Step, StepRequest
 from opsledger.ledger.records import Loaded, lock
-from opsledger.ledger.rendering import step_identity
 from opsledger.lib.ids import new_id, public
-from opsledger.lib.strict_json import loads_stored
 from opsledger.rules import transitions
-from opsledger.rules.facts import FoundRecord, LookupFact, LookupStatus
 from opsledger.rules.identity import canonical_json
 from opsledger.rules.learning import Finding
 from opsledger.rules.profile import Effect
@@ -77,7 +73,7 @@ def claim_for_automation(team_id: UUID, operation_id: UUID, step_name: str, by: 
     """
     attempt_id = new_id()
     with transaction.atomic(durable=True):
-        row = _step_row(team_id, operation_id, step_name)
+        row = step_row(team_id, operation_id, step_name)
 
         def decide(loaded: Loaded, moment: Moment) -> Operation:
             step = loaded.record.step(row.number)
@@ -245,7 +241,7 @@ def report_outcome(team_id: UUID, attempt_id: UUID, report: Report, by: By) -> R
     Refused when something is missing in it; NoSuchThing for an attempt that this team does not have.
     """
     _check_report(report)
-    return _once_more(lambda: _report(team_id, attempt_id, report, by))
+    return once_more(lambda: _report(team_id, attempt_id, report, by))
 
 
 def _check_report(report: Report) -> None:
@@ -269,11 +265,11 @@ def _report(team_id: UUID, attempt_id: UUID, report: Report, by: By) -> Reported
         row = _attempt_row(team_id, attempt_id)
         lock([row.operation_id])
         row.refresh_from_db(fields=["outcome", "reference"])
-        evidence, known = _evidence(row.operation_id, row.step, by, _report_facts(report), attempt=row)
+        evidence, known = kept_evidence(row.operation_id, row.step, by, _report_facts(report), attempt=row)
         if known:
-            return _reported(row.operation_id, row.step, attempt=row, repeated=True)
+            return reported(row.operation_id, row.step, attempt=row, repeated=True)
         _check_reference(row.step, report)
-        taken_by = _taken_by(row.step, report.reference)
+        taken_by = taken_by_other(row.step, report.reference)
 
         def decide(loaded: Loaded, moment: Moment) -> Operation:
             finding = Finding(
@@ -287,13 +283,13 @@ def _report(team_id: UUID, attempt_id: UUID, report: Report, by: By) -> Reported
             kind="attempt_ended",
             actor=by.actor,
             decide=decide,
-            facts=_journaled(evidence, row.step, attempt=str(attempt_id)),
+            facts=journaled(evidence, row.step, attempt=str(attempt_id)),
             evidence=(evidence,),
             attempt_facts={attempt_id: {name: value for name, value in seen.items() if value is not None}},
         )
         change_here({row.operation_id: one})
         row.refresh_from_db(fields=["outcome"])
-        return _reported(row.operation_id, row.step, attempt=row, late=evidence.late)
+        return reported(row.operation_id, row.step, attempt=row, late=evidence.late)
 
 
 def _check_reference(step: Step, report: Report) -> None:
@@ -320,122 +316,10 @@ def _next_try(report: Report, loaded: Loaded, row: Attempt, now: datetime) -> da
     return now + timedelta(seconds=delay_seconds)
 
 
-# Evidence without an attempt
-
-
-class Says(StrEnum):
-    DELIVERED = "delivered"  # the final effect of something accepted
-    NOT_DELIVERED = "not_delivered"
-    FOUND = "found"  # a record at the destination, which the rules judge like a lookup's answer
-    SEEN = "seen"  # kept for people; decides nothing
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    says: Says
-    how: str
-    reference: str | None = None
-    identity: str | None = None  # of a found record: what it carries of ours
-    fields: Mapping[str, str] = field(default_factory=dict)  # of a found record, as text by dotted path
-    reply: str = ""
-    occurred_at: datetime | None = None
-
-
-def add_evidence(team_id: UUID, operation_id: UUID, step_name: str, statement: Statement, by: By) -> Reported:
-    """A delivery report, a found record, or something seen, about a step. The same again changes nothing."""
-    if not statement.how.strip():
-        raise Refused("Say how it is known.", field="how")
-    if statement.says is Says.FOUND:
-        return _add_found(team_id, operation_id, step_name, statement, by)
-    return _once_more(lambda: _add_evidence(team_id, operation_id, step_name, statement, by))
-
-
-def _add_found(team_id: UUID, operation_id: UUID, step_name: str, statement: Statement, by: By) -> Reported:
-    """Judged by table 5: it confirms only with this step's identity and equal decisive fields."""
-    if not statement.reference:
-        raise Refused("A found record needs its reference.", field="reference")
-    with transaction.atomic(durable=True):
-        row = _step_row(team_id, operation_id, step_name)
-        lock([operation_id])
-        evidence, known = _evidence(operation_id, row, by, _statement_facts(statement))
-        request = StepRequest.objects.filter(step_id=row.pk, revision=row.revision).first()
-    if known or request is None or row.state not in {StepState.UNKNOWN.value, StepState.ACCEPTED.value}:
-        seen = replace(statement, says=Says.SEEN)  # nothing is unknown here; kept, and decides nothing
-        return _add_evidence(team_id, operation_id, step_name, seen, by)
-    fields = tuple(sorted(statement.fields.items()))
-    found = FoundRecord(statement.reference, statement.identity, fields)
-    looked = Looked(
-        operation_id=operation_id,
-        step_number=row.number,
-        destination_id=row.destination_id,
-        identity=step_identity(operation_id, row.number),
-        request_fields=_sent_fields(bytes(request.body)),
-        fact=LookupFact(LookupStatus.RECORDS, (found,), complete=False),
-        evidence=evidence,
-    )
-    record_looks([looked])
-    return _reported(operation_id, row)
-
-
-def _add_evidence(
-    team_id: UUID, operation_id: UUID, step_name: str, statement: Statement, by: By
-) -> Reported:
-    with transaction.atomic(durable=True):
-        lock([operation_id])
-        row = _step_row(team_id, operation_id, step_name)
-        evidence, known = _evidence(operation_id, row, by, _statement_facts(statement))
-        if known:
-            return _reported(operation_id, row, repeated=True)
-        finding = _finding(statement, _taken_by(row, statement.reference))
-
-        def decide(loaded: Loaded, moment: Moment) -> Operation:
-            if finding is None or not loaded.record.step(row.number).attempts:
-                return loaded.record.copy()
-            known_reference = loaded.record.step(row.number).reference
-            same = not (statement.reference and known_reference) or statement.reference == known_reference
-            return transitions.reported(loaded.record, row.number, finding, final=same, moment=moment)
-
-        one = Change(
-            kind="evidence_added",
-            actor=by.actor,
-            decide=decide,
-            facts=_journaled(evidence, row),
-            evidence=(evidence,),
-        )
-        change_here({operation_id: one})
-        return _reported(operation_id, _step_row(team_id, operation_id, step_name))
-
-
-def _sent_fields(body: bytes) -> dict[str, str]:
-    """What the request says, as text by dotted path; numbers by their digits."""
-    fields: dict[str, str] = {}
-
-    def flatten(value: Any, path: str) -> None:
-        if isinstance(value, dict):
-            for name, inner in value.items():
-                flatten(inner, f"{path}.{name}" if path else name)
-        elif value is not None and path:
-            fields[path] = value if isinstance(value, str) else canonical_json(value)
-
-    try:
-        flatten(loads_stored(body.decode()), "")
-    except ValueError:
-        return {}  # not JSON: there is nothing to compare with
-    return fields
-
-
-def _finding(statement: Statement, taken_by: str | None) -> Finding | None:
-    if statement.says is Says.SEEN:
-        return None
-    if statement.says is Says.NOT_DELIVERED:
-        return Finding(Outcome.NO_CHANGE, KnownBy.REPORT, NoChange.REJECTED)
-    return Finding(Outcome.CONFIRMED, KnownBy.REPORT, reference=statement.reference, taken_by=taken_by)
-
-
 # Shared
 
 
-def _step_row(team_id: UUID, operation_id: UUID, name: str) -> Step:
+def step_row(team_id: UUID, operation_id: UUID, name: str) -> Step:
     row = Step.objects.filter(team_id=team_id, operation_id=operation_id, name=name).first()
     if row is None:
         raise NoSuchThing(name)
@@ -464,19 +348,7 @@ def _report_facts(report: Report) -> dict[str, Any]:
     }
 
 
-def _statement_facts(statement: Statement) -> dict[str, Any]:
-    return {
-        "says": statement.says.value,
-        "reference": statement.reference,
-        "identity": statement.identity,
-        "fields": dict(statement.fields) or None,
-        "how": statement.how,
-        "reply": statement.reply or None,
-        "occurred_at": statement.occurred_at and statement.occurred_at.isoformat(),
-    }
-
-
-def _evidence(
+def kept_evidence(
     operation_id: UUID, step: Step, by: By, said: Mapping[str, Any], *, attempt: Attempt | None = None
 ) -> tuple[NewEvidence, bool]:
     """What is said as evidence, and whether exactly this has been kept before. Called under the operation's lock."""
@@ -505,7 +377,7 @@ def _evidence(
     return evidence, known
 
 
-def _journaled(evidence: NewEvidence, step: Step, **more: str) -> dict[str, Any]:
+def journaled(evidence: NewEvidence, step: Step, **more: str) -> dict[str, Any]:
     return {
         **more,
         "step": step.number,
@@ -515,7 +387,7 @@ def _journaled(evidence: NewEvidence, step: Step, **more: str) -> dict[str, Any]
     }
 
 
-def _taken_by(step: Step, reference: str | None) -> str | None:
+def taken_by_other(step: Step, reference: str | None) -> str | None:
     """The operation whose create step holds this reference; updates may share a record."""
     profile = definitions.destination(step.destination_version_id).actions[step.action].profile
     if not reference or profile.effect is not Effect.CREATE:
@@ -523,7 +395,7 @@ def _taken_by(step: Step, reference: str | None) -> str | None:
     return reference_holder(step.destination_id, reference, step.pk)
 
 
-def _once_more(act: Callable[[], T]) -> T:
+def once_more(act: Callable[[], T]) -> T:
     """Again when two steps named one reference at the same moment: the second time the holder is known."""
     try:
         return act()
@@ -531,7 +403,7 @@ def _once_more(act: Callable[[], T]) -> T:
         return act()
 
 
-def _reported(
+def reported(
     operation_id: UUID,
     step: Step,
     *,

@@ -1,0 +1,299 @@
+"""What calls answer, as models for the document. Tests hold every answer against them; `answers` builds the values."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Answer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Recorded(Answer):
+    id: str = Field(description="`op_…`, given by us; used in all paths.")
+    operation_id: str
+    state: str
+    result: Literal["recorded", "same"] = Field(
+        description="`same`: it was recorded before; nothing changed."
+    )
+    url: str
+
+
+class ErrorField(Answer):
+    field: str
+    message: str
+
+
+class BatchItem(Answer):
+    """201 and 200 carry the operation; 409 and 422 carry the problem's members."""
+
+    status: int
+    operation_id: str | None = None
+    id: str | None = None
+    state: str | None = None
+    result: Literal["recorded", "same"] | None = None
+    url: str | None = None
+    code: str | None = None
+    detail: str | None = None
+    todo: str | None = None
+    differs: list[str] | None = None
+    errors: list[ErrorField] | None = None
+
+
+class BatchAnswer(Answer):
+    items: list[BatchItem]
+
+
+class NextDecision(Answer):
+    by: Literal["person", "engine", "automation", "nobody"]
+    what: str
+    at: datetime | None
+    step: int | None
+    hold: str | None
+
+
+class Counters(Answer):
+    steps: int
+    confirmed: int
+    attempts: int
+    events: int
+
+
+class StepSummary(Answer):
+    number: int
+    name: str
+    title: str
+    destination: str
+    action: str
+    performer: str
+    state: str
+    reference: str | None
+    next_act: str
+    next_act_at: datetime | None
+
+
+class HoldSummary(Answer):
+    id: str
+    step: int
+    reason: str
+    version: int
+    due_at: datetime
+    owner: str | None
+
+
+class OperationSummary(Answer):
+    id: str
+    operation_id: str
+    title: str
+    workflow: str
+    state: str
+    version: int
+    owner: str | None = Field(description="A name; null while nobody has taken it.")
+    created_at: datetime
+    updated_at: datetime
+    ended_at: datetime | None
+    not_after: datetime | None
+    references: list[str]
+    steps: list[StepSummary]
+    holds: list[HoldSummary]
+    next: NextDecision
+    counters: Counters
+    url: str
+
+
+class OperationPage(Answer):
+    items: list[OperationSummary]
+    next: str | None = Field(description="The cursor of the next page; null when nothing is left.")
+
+
+class ParamAnswer(Answer):
+    name: str
+    label: str
+    value: Any
+    masked: bool
+
+
+class AttemptAnswer(Answer):
+    id: str
+    number: int
+    revision: int
+    opened_at: datetime
+    lease_ends_at: datetime
+    ended_at: datetime | None
+    outcome: str | None
+    no_change: str | None
+    reference: str | None
+    known_by: str | None
+    status: int | None
+    phase: str
+    error: str
+    elapsed_seconds: float | None
+    sentence: str
+
+
+class ProtectionAnswer(Answer):
+    kind: str
+    protected: bool
+    sentence: str
+    until: datetime | None
+
+
+class StepAnswer(StepSummary):
+    revision: int
+    request_digest: str | None
+    idempotency_key: str | None
+    tries_used: int
+    tries_max: int
+    protection: ProtectionAnswer
+    attempts: list[AttemptAnswer]
+
+
+class HoldAnswer(Answer):
+    id: str
+    about: Literal["step", "destination", "event"]
+    operation: str | None
+    operation_id: str | None
+    step: int | None
+    destination: str | None
+    event: str | None
+    reason: str
+    title: str
+    version: int = Field(description="Decisions carry it: `If-Match`.")
+    opened_at: datetime
+    due_at: datetime
+    closed_at: datetime | None
+    closed_by: str | None
+    answer: str | None
+    owner: str | None
+    if_nobody: str
+    answers: list[str] = Field(description="Those that are valid now; none when it is closed.")
+    facts: dict[str, Any]
+
+
+class HoldPage(Answer):
+    items: list[HoldAnswer]
+    next: str | None
+
+
+class EventAnswer(Answer):
+    id: str
+    source: str
+    event_id: str
+    topic: str
+    occurred_at: datetime | None
+    occurred_text: str
+    received_at: datetime
+    deliveries: int
+
+
+class EvidenceAnswer(Answer):
+    id: str
+    step: int | None
+    attempt: str | None
+    kind: str
+    origin: str
+    received_at: datetime
+    occurred_at: datetime | None
+    says: str
+    sentence: str
+    late: bool
+    bytes: int
+    digest: str
+    facts: dict[str, Any]
+
+
+class OwnerAnswer(Answer):
+    name: str
+    by: Literal["operation", "workflow", "team"]
+    taken: bool
+
+
+class OperationRecord(Answer):
+    id: str
+    operation_id: str
+    title: str
+    workflow: str
+    workflow_version: int
+    state: str
+    version: int
+    cancelled: bool
+    owner: OwnerAnswer
+    replaces: str | None
+    replaced_by: list[str]
+    not_after: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    ended_at: datetime | None
+    unknown_at: datetime | None
+    params: list[ParamAnswer]
+    steps: list[StepAnswer]
+    references: list[str]
+    holds: list[HoldAnswer]
+    events: list[EventAnswer]
+    evidence: list[EvidenceAnswer]
+    took_effect: list[str] = Field(description="Names of the steps that took effect or were taken over.")
+    next: NextDecision
+    counters: Counters
+    url: str
+
+
+class RequestAnswer(Answer):
+    method: str
+    url: str
+    headers: list[list[str]] = Field(description="Without credentials: add your own.")
+    body: str
+    body_encoding: Literal["utf-8", "base64"]
+    digest: str
+
+
+class Claim(Answer):
+    attempt_id: str
+    step: str
+    idempotency_key: str
+    request: RequestAnswer
+    lease_expires_at: datetime
+    longest_until: datetime = Field(description="Heartbeats stretch the lease up to here.")
+
+
+class LeaseAnswer(Answer):
+    attempt_id: str
+    lease_expires_at: datetime
+    longest_until: datetime
+
+
+class ReportAnswer(Answer):
+    operation: str
+    operation_state: str
+    step: str
+    state: str
+    reference: str | None
+    attempt_outcome: str | None
+    late: bool = Field(description="It came after the attempt had ended: kept as evidence.")
+    repeated: bool = Field(description="It had been told before; nothing changed.")
+
+
+class FieldPair(Answer):
+    field: str
+    ours: str | None
+    theirs: str | None
+    match: bool
+
+
+class ReadingAnswer(Answer):
+    compared: bool
+    why: str
+    rows: list[FieldPair]
+
+
+class SettleAnswer(Answer):
+    hold: HoldAnswer
+    operation_state: str | None
+    reading: ReadingAnswer | None
+
+
+class NoteAnswer(Answer):
+    hold: str
+    version: int

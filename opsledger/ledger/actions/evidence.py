@@ -1,0 +1,271 @@
+"""Evidence from outside an attempt: delivery reports, found records, what was seen; said by automations or by events.
+
+The rules judge it (rules.md, tables 5 and 6). What is told twice changes nothing twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from opsledger.ledger import definitions
+from opsledger.ledger.actions.change import Change, change_here
+from opsledger.ledger.actions.record import Looked, record_looks
+from opsledger.ledger.actions.report import (
+    Reported,
+    journaled,
+    kept_evidence,
+    once_more,
+    reported,
+    step_row,
+    taken_by_other,
+)
+from opsledger.ledger.actions.settle import By, Refused
+from opsledger.ledger.models import Step, StepRequest
+from opsledger.ledger.records import Loaded, lock
+from opsledger.ledger.rendering import step_identity
+from opsledger.lib.ids import parse, public
+from opsledger.lib.recent import Recent
+from opsledger.lib.strict_json import loads_stored
+from opsledger.rules import transitions
+from opsledger.rules.definitions import ActionDefinition
+from opsledger.rules.facts import FoundRecord, LookupFact, LookupStatus
+from opsledger.rules.identity import canonical_json
+from opsledger.rules.learning import Finding
+from opsledger.rules.record import KnownBy, Operation
+from opsledger.rules.settling import Moment
+from opsledger.rules.states import NoChange, Outcome, StepState
+
+
+class Says(StrEnum):
+    DELIVERED = "delivered"  # the final effect of something accepted
+    NOT_DELIVERED = "not_delivered"
+    FOUND = "found"  # a record at the destination, which the rules judge like a lookup's answer
+    SEEN = "seen"  # kept for people; decides nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    says: Says
+    how: str
+    reference: str | None = None
+    identity: str | None = None  # of a found record: what it carries of ours
+    fields: Mapping[str, str] = field(default_factory=dict)  # of a found record, as text by dotted path
+    reply: str = ""
+    occurred_at: datetime | None = None
+
+
+def add_evidence(team_id: UUID, operation_id: UUID, step_name: str, statement: Statement, by: By) -> Reported:
+    """A delivery report, a found record, or something seen, about a step. The same again changes nothing."""
+    if not statement.how.strip():
+        raise Refused("Say how it is known.", field="how")
+    if statement.says is Says.FOUND:
+        return _add_found(team_id, operation_id, step_name, statement, by)
+    return once_more(lambda: _add_evidence(team_id, operation_id, step_name, statement, by))
+
+
+def _add_found(team_id: UUID, operation_id: UUID, step_name: str, statement: Statement, by: By) -> Reported:
+    """Judged by table 5: it confirms only with this step's identity and equal decisive fields."""
+    if not statement.reference:
+        raise Refused("A found record needs its reference.", field="reference")
+    with transaction.atomic(durable=True):
+        row = step_row(team_id, operation_id, step_name)
+        lock([operation_id])
+        evidence, known = kept_evidence(operation_id, row, by, _statement_facts(statement))
+        request = StepRequest.objects.filter(step_id=row.pk, revision=row.revision).first()
+    if known or request is None or row.state not in {StepState.UNKNOWN.value, StepState.ACCEPTED.value}:
+        seen = replace(statement, says=Says.SEEN)  # nothing is unknown here; kept, and decides nothing
+        return _add_evidence(team_id, operation_id, step_name, seen, by)
+    fields = tuple(sorted(statement.fields.items()))
+    found = FoundRecord(statement.reference, statement.identity, fields)
+    looked = Looked(
+        operation_id=operation_id,
+        step_number=row.number,
+        destination_id=row.destination_id,
+        identity=step_identity(operation_id, row.number),
+        request_fields=_sent_fields(bytes(request.body)),
+        fact=LookupFact(LookupStatus.RECORDS, (found,), complete=False),
+        evidence=evidence,
+    )
+    record_looks([looked])
+    return reported(operation_id, row)
+
+
+def _add_evidence(
+    team_id: UUID, operation_id: UUID, step_name: str, statement: Statement, by: By
+) -> Reported:
+    with transaction.atomic(durable=True):
+        lock([operation_id])
+        return _add_evidence_here(step_row(team_id, operation_id, step_name), statement, by)
+
+
+def _add_evidence_here(row: Step, statement: Statement, by: By) -> Reported:
+    evidence, known = kept_evidence(row.operation_id, row, by, _statement_facts(statement))
+    if known:
+        return reported(row.operation_id, row, repeated=True)
+    finding = _finding(statement, taken_by_other(row, statement.reference))
+
+    def decide(loaded: Loaded, moment: Moment) -> Operation:
+        step = loaded.record.step(row.number)
+        if finding is None or not step.attempts:
+            return loaded.record.copy()
+        same = not (statement.reference and step.reference) or statement.reference == step.reference
+        return transitions.reported(loaded.record, row.number, finding, final=same, moment=moment)
+
+    one = Change(
+        kind="evidence_added",
+        actor=by.actor,
+        decide=decide,
+        facts=journaled(evidence, row),
+        evidence=(evidence,),
+    )
+    change_here({row.operation_id: one})
+    return reported(row.operation_id, row)
+
+
+def _sent_fields(body: bytes) -> dict[str, str]:
+    """What the request says, as text by dotted path; numbers by their digits."""
+    fields: dict[str, str] = {}
+
+    def flatten(value: Any, path: str) -> None:
+        if isinstance(value, dict):
+            for name, inner in value.items():
+                flatten(inner, f"{path}.{name}" if path else name)
+        elif value is not None and path:
+            fields[path] = value if isinstance(value, str) else canonical_json(value)
+
+    try:
+        flatten(loads_stored(body.decode()), "")
+    except ValueError:
+        return {}  # not JSON: there is nothing to compare with
+    return fields
+
+
+def _finding(statement: Statement, taken_by: str | None) -> Finding | None:
+    if statement.says is Says.SEEN:
+        return None
+    if statement.says is Says.NOT_DELIVERED:
+        return Finding(Outcome.NO_CHANGE, KnownBy.REPORT, NoChange.REJECTED)
+    return Finding(Outcome.CONFIRMED, KnownBy.REPORT, reference=statement.reference, taken_by=taken_by)
+
+
+def _statement_facts(statement: Statement) -> dict[str, Any]:
+    return {
+        "says": statement.says.value,
+        "reference": statement.reference,
+        "identity": statement.identity,
+        "fields": dict(statement.fields) or None,
+        "how": statement.how,
+        "reply": statement.reply or None,
+        "occurred_at": statement.occurred_at and statement.occurred_at.isoformat(),
+    }
+
+
+# Events that tell the final effect of a step (a destination's `report`)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportingAction:
+    """An action whose final effect a source's events tell."""
+
+    destination_id: UUID
+    action: str
+    definition: ActionDefinition
+
+
+def record_event_report_here(
+    team_id: UUID, source: str, event_id: UUID, body: Mapping[str, Any], occurred_at: datetime | None
+) -> int:
+    """What an event says of the final effect of steps, inside the caller's transaction. Returns how many steps it told of.
+
+    The step is found by its identity, else by its reference; an event that names none of ours, or says a word that
+    the destination's definition does not list, tells nothing.
+    """
+    told = 0
+    for reporting in _reporting.get((team_id, source)):
+        says = _final_word(reporting.definition, body)
+        row = _step_told_of(team_id, reporting, body) if says else None
+        if row is None or says is None:
+            continue
+        report = reporting.definition.report
+        statement = Statement(
+            says=says,
+            how=f"event {public('evt', event_id)} of {source}",
+            reference=_at(body, report.reference) if report else None,
+            occurred_at=occurred_at,
+        )
+        lock([row.operation_id])
+        _add_evidence_here(row, statement, By(f"source:{source}", source))
+        told += 1
+    return told
+
+
+def _final_word(action: ActionDefinition, body: Mapping[str, Any]) -> Says | None:
+    if action.status is None:
+        return None
+    word = _at(body, action.status.field)
+    if word in action.status.confirmed:
+        return Says.DELIVERED
+    return Says.NOT_DELIVERED if word in action.status.failed else None
+
+
+def _step_told_of(team_id: UUID, reporting: ReportingAction, body: Mapping[str, Any]) -> Step | None:
+    report = reporting.definition.report
+    assert report is not None
+    steps = Step.objects.filter(
+        team_id=team_id, destination_id=reporting.destination_id, action=reporting.action, attempt_count__gt=0
+    )
+    identity, reference = _at(body, report.identity), _at(body, report.reference)
+    if identity is not None:
+        operation, _, number = identity.rpartition("-")
+        found = parse("op", operation)
+        if found is None or not (number.isascii() and number.isdigit() and len(number) < 4):
+            return None
+        return steps.filter(operation_id=found, number=int(number)).first()
+    return steps.filter(reference=reference).first() if reference else None
+
+
+def _at(body: Mapping[str, Any], path: str) -> str | None:
+    """The text at a dotted path; a number by its digits, nothing for everything else."""
+    found: Any = body
+    for name in path.split(".") if path else ():
+        if isinstance(found, list) and name.isascii() and name.isdigit() and int(name) < len(found):
+            found = found[int(name)]
+        elif isinstance(found, Mapping) and name in found:
+            found = found[name]
+        else:
+            return None
+    is_text = isinstance(found, str | int | Decimal) and not isinstance(found, bool)
+    return str(found) if path and is_text else None
+
+
+def _find_reporting(key: tuple[UUID, str]) -> tuple[ReportingAction, ...]:
+    team_id, source = key
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id, current_id FROM ledger_definition"
+            " WHERE team_id = %s AND kind = 'destination' AND current_id IS NOT NULL ORDER BY slug",
+            [team_id],
+        )
+        rows = cursor.fetchall()
+    return tuple(
+        ReportingAction(definition_id, name, action)
+        for definition_id, version_id in rows
+        for name, action in sorted(definitions.destination(version_id).actions.items())
+        if action.report is not None and action.report.source == source
+    )
+
+
+_reporting: Recent[tuple[UUID, str], tuple[ReportingAction, ...]] = Recent(_find_reporting, keep_seconds=2.0)
+
+
+def forget_reporting() -> None:
+    """For tests, whose definitions come and go."""
+    _reporting.forget()
