@@ -13,7 +13,6 @@ from django.db import connection, transaction
 from opsledger.journal.append import Line, append, body, keep_text
 from opsledger.ledger.actions.change import Change, Changed, NewEvidence, change_here
 from opsledger.ledger.actions.record import reference_holder, statement_evidence
-from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Hold
 from opsledger.ledger.records import Loaded, lock
 from opsledger.rules import transitions
@@ -189,30 +188,6 @@ def _keep_open(hold: Hold, decision: Decision) -> None:
     Hold.objects.filter(pk=hold.pk, closed_at__isnull=True).update(
         due_at=decision.next_check_at, version=hold.version + 1
     )
-
-
-def settle_event(hold_id: UUID, version: int, reason: str, by: By) -> None:
-    """Ends a hold at an event: what was taken first stands, from the other body nothing follows.
-
-    What the other body asks for, if it is wanted, is recorded as a new operation by hand. Stale and Refused as elsewhere.
-    """
-    if not reason.strip():
-        raise Refused("Write the reason; it is kept with the decision.", field="reason")
-    if len(reason) > REASON_LENGTH_MAX:
-        raise Refused(
-            f"The reason is longer than {REASON_LENGTH_MAX} characters; nothing was lost.", field="reason"
-        )
-    with transaction.atomic(durable=True):
-        hold = Hold.objects.select_for_update(of=("self",)).get(pk=hold_id)
-        if hold.event_id is None:
-            raise Refused("This hold is not about an event; it is settled where it belongs.")
-        if hold.version != version or hold.closed_at is not None:
-            raise Stale(hold)
-        Hold.objects.filter(pk=hold.pk).update(
-            closed_at=database_now(), closed_by=by.actor, answer="first_stands", version=hold.version + 1
-        )
-        facts = {"hold": str(hold.pk), "answer": "first_stands", "reason": keep_text(hold.event_id, reason)}
-        append([Line("event", hold.event_id, "answered", by.actor, body(facts))])
 
 
 # Requests about an operation
