@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 # The database is away, or was too busy with this row: nothing is wrong with what was to be written.
 DATABASE_AWAY = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
 RECORD_BATCH_MAX = 16
+GATHER_SECONDS = 0.002  # after the first result: those that come at the same moment are recorded together
 LOOK_ROUND_SECONDS = 1.0  # the longest wait for what is in flight before what is due is asked for again
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.1, 5.0
 
@@ -87,7 +88,9 @@ class Turn(Generic[Claimed, Result]):
             time.sleep(seconds)  # nothing is left to wait for but the database
             return
         done, _ = wait(self.flying, timeout=seconds, return_when=FIRST_COMPLETED)
-        for future in done:
+        if done and len(done) < len(self.flying):
+            time.sleep(GATHER_SECONDS)
+        for future in [future for future in self.flying if future.done()]:
             one = self.flying.pop(future)
             try:
                 self.landed.append((one, future.result()))

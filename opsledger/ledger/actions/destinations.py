@@ -68,8 +68,13 @@ def record_reachability(
 def _with_failures(destination_ids: set[UUID]) -> list[UUID]:
     if not destination_ids:
         return []
-    found = Destination.objects.filter(pk__in=destination_ids, failures_in_a_row__gt=0)
-    return list(found.order_by("pk").values_list("pk", flat=True))
+    with connection.cursor() as cursor:  # asked with every batch that is recorded
+        cursor.execute(
+            "SELECT definition_id FROM ledger_destination"
+            " WHERE definition_id = ANY(%s) AND failures_in_a_row > 0 ORDER BY definition_id",
+            [list(destination_ids)],
+        )
+        return [row[0] for row in cursor.fetchall()]
 
 
 def _stop(
