@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import psycopg
 import pytest
 import redis
@@ -28,6 +29,12 @@ TEMPLATE = "opsledger_template"
 # What migrations and Django itself put there, and no test may empty.
 KEPT_TABLES = ("django_migrations", "django_content_type", "auth_permission")
 SERVERS = contextlib.ExitStack()
+
+# Two workers and real processes share the cores: how long an example takes says nothing about the code.
+hypothesis.settings.register_profile(
+    "house", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("house")
 
 
 def pytest_configure(config: pytest.Config) -> None:
