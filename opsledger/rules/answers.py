@@ -148,7 +148,7 @@ def _happened(operation: Operation, step: Step, given: Given, moment: Moment) ->
             attempt.outcome, attempt.known_by = Outcome.CONFIRMED, KnownBy.PERSON
         if attempt.outcome is Outcome.CONFIRMED:
             attempt.reference = attempt.reference or given.reference
-    _settle_unknown(step, Outcome.CONFIRMED, given)
+    _settle_unknown(step, Outcome.CONFIRMED, given, keeps_heard=True)
     follow_attempts(operation, step, moment)
     proven = {attempt.reference for attempt in step.attempts_with(Outcome.CONFIRMED)}
     if given.reference and proven and given.reference not in proven:  # this one beside another
@@ -184,9 +184,8 @@ def _still_unknown(operation: Operation, step: Step, given: Given, moment: Momen
 
 
 def _close_unknown(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
-    later = {other.number for other in operation.later(step)}
     step.never_known = True
-    step.go_on_after = bool(later & given.keep_later)
+    step.go_on_after = _keeps_later(operation, step, given)
     for other in operation.later(step):
         if other.number not in given.keep_later and other.state in {StepState.WAITING, StepState.READY}:
             settling.close_hold(operation, other)
@@ -237,17 +236,24 @@ def _not_delivered(operation: Operation, step: Step, given: Given, moment: Momen
 
 def _leave_accepted(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
     step.final_waived = True
+    step.go_on_after = _keeps_later(operation, step, given)
+
+
+def _keeps_later(operation: Operation, step: Step, given: Given) -> bool:
+    return any(later.number in given.keep_later for later in operation.later(step))
 
 
 def _nothing(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
     """The step stays as it is; only the question ends."""
 
 
-def _settle_unknown(step: Step, outcome: Outcome, given: Given) -> None:
+def _settle_unknown(step: Step, outcome: Outcome, given: Given, *, keeps_heard: bool = False) -> None:
+    """`keeps_heard`: a record that was named in a dispute stays with its attempt; beside another one it is asked about."""
     for attempt in step.attempts_with(Outcome.UNKNOWN):
+        heard = attempt.reference if keeps_heard and attempt.known_by is None else None
         attempt.outcome, attempt.known_by = outcome, KnownBy.PERSON
         attempt.no_change = NoChange.ABSENT if outcome is Outcome.NO_CHANGE else None
-        attempt.reference = given.reference if outcome is not Outcome.NO_CHANGE else None
+        attempt.reference = None if outcome is Outcome.NO_CHANGE else heard or given.reference
     step.integrity_alarm = False
 
 

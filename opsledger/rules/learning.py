@@ -9,7 +9,7 @@ from typing import Any
 
 from opsledger.rules.record import Attempt, KnownBy, Operation, Step
 from opsledger.rules.settling import Moment, close_hold, open_hold
-from opsledger.rules.states import HoldReason, NoChange, Outcome, StepState
+from opsledger.rules.states import FINAL_STATES, HoldReason, NoChange, Outcome, StepState
 
 # Holds that new evidence ends by itself; the others need a person.
 ENDED_BY_EVIDENCE = frozenset(
@@ -44,7 +44,8 @@ def learn(operation: Operation, step: Step, attempt: Attempt, finding: Finding, 
 
     1. Still open, or ended as unknown: the finding settles it; learning nothing changes nothing.
     2. The finding names a record that another step holds: it proves nothing, and a person is asked.
-    3. Settled already: the same again, or less, changes nothing; a contradiction is a dispute. So is anything that is
+    3. In dispute: it is added to the statements.
+    4. Settled already: the same again, or less, changes nothing; a contradiction is a dispute. So is anything that is
        learnt after a person closed the step as never known, and "no change" while a person is asked about records.
     """
     step.integrity_alarm = step.integrity_alarm or finding.integrity_alarm
@@ -55,9 +56,11 @@ def learn(operation: Operation, step: Step, attempt: Attempt, finding: Finding, 
             follow_attempts(operation, step, moment)
         return
     settled = attempt.outcome not in {None, Outcome.UNKNOWN}
-    if settled and _agrees(attempt, finding):
+    if _is_in_dispute(operation, step, attempt):
+        _add_statement(operation, step, finding)
+    elif settled and _agrees(attempt, finding):
         _upgrade(operation, step, attempt, finding, moment)
-    elif settled or step.never_known or _contradicts_hold(operation, step, attempt, finding):
+    elif settled or _speaks_against_a_person(operation, step, attempt, finding):
         dispute(operation, step, attempt, finding, moment)
     elif finding.taken_by is not None:
         _reference_taken(operation, step, attempt, finding, moment)
@@ -67,13 +70,31 @@ def learn(operation: Operation, step: Step, attempt: Attempt, finding: Finding, 
         follow_attempts(operation, step, moment)
 
 
-def _contradicts_hold(operation: Operation, step: Step, attempt: Attempt, finding: Finding) -> bool:
-    """Nothing is to have happened, while something that a person is asked about says that it did."""
+def _is_in_dispute(operation: Operation, step: Step, attempt: Attempt) -> bool:
+    """Nobody's word counts for this attempt until a person settles it."""
     hold = operation.hold_on(step.number)
-    if hold is None or hold.reason not in _SAY_THAT_IT_HAPPENED or finding.outcome is not Outcome.NO_CHANGE:
-        return False
-    others = [other for other in step.attempts if other is not attempt]
-    return attempt.outcome is Outcome.UNKNOWN and all(one.outcome is Outcome.NO_CHANGE for one in others)
+    disputed = hold is not None and hold.reason is HoldReason.DISPUTED
+    return disputed and attempt.outcome is Outcome.UNKNOWN and attempt.known_by is None
+
+
+def _add_statement(operation: Operation, step: Step, finding: Finding) -> None:
+    hold = operation.hold_on(step.number)
+    assert hold is not None
+    statements = hold.facts.get("statements", [])
+    if _heard(finding) not in statements:
+        hold.facts = {**hold.facts, "statements": [*statements, _heard(finding)]}
+
+
+def _speaks_against_a_person(operation: Operation, step: Step, attempt: Attempt, finding: Finding) -> bool:
+    """What would settle a step that was closed as never known, or "nothing happened" where a person is asked about
+    something that did. While other attempts are open or unknown, "no change" speaks for one of them alone."""
+    outcomes = {other.outcome for other in step.attempts if other is not attempt}
+    nothing = finding.outcome is Outcome.NO_CHANGE
+    if step.never_known:
+        return not nothing or not outcomes & {None, Outcome.UNKNOWN}
+    hold = operation.hold_on(step.number)
+    asked = hold is not None and hold.reason in _SAY_THAT_IT_HAPPENED and attempt.outcome is Outcome.UNKNOWN
+    return asked and nothing and outcomes <= {Outcome.NO_CHANGE}
 
 
 _SAY_THAT_IT_HAPPENED = frozenset(
@@ -147,25 +168,54 @@ def dispute(
 ) -> None:
     """Late truth contradicts what was decided: both statements are shown, nothing more is sent.
 
-    1. An attempt that was held to have changed nothing is confirmed, and so is another one. Under the same reference
+    1. An attempt that was held to have changed nothing is confirmed, and another one happened. Under the same reference
        only the attempt's own outcome is corrected; under different ones a *duplicate* is *found*.
-    2. Else the attempt (without one: each that is confirmed) is unknown again, and a person settles it.
+    2. Without this attempt it stands all the same that the step happened, or that is disputed already: only this one is
+       corrected.
+    3. Else the attempt (without one: each that is confirmed) is unknown again, known by nobody, and a person settles it.
     """
-    if attempt is not None and _is_confirmed_beside_another(step, attempt, finding):
+    if attempt is not None and (
+        _happened_like_another(step, attempt, finding) or _stands_without(operation, step, attempt, finding)
+    ):
+        for maker in _other_makers(step, attempt) if attempt.outcome is Outcome.CONFIRMED else []:
+            maker.outcome = (
+                Outcome.CONFIRMED
+            )  # what was proven of the record holds for the attempt that made it
         _end(step, attempt, finding)
         follow_attempts(operation, step, moment)
         return
     facts = _statements(operation, step, attempt, finding)
     for doubtful in [attempt] if attempt is not None else step.attempts_with(Outcome.CONFIRMED):
-        doubtful.outcome, doubtful.no_change, doubtful.reference = Outcome.UNKNOWN, None, None
-        doubtful.known_by = finding.known_by
+        doubtful.outcome, doubtful.no_change = Outcome.UNKNOWN, None
+        doubtful.reference, doubtful.known_by = finding.reference, None
     ask_again(operation, step, HoldReason.DISPUTED, moment, facts)
 
 
-def _is_confirmed_beside_another(step: Step, attempt: Attempt, finding: Finding) -> bool:
-    confirms = finding.outcome is Outcome.CONFIRMED and finding.reference and finding.taken_by is None
-    another = any(other.reference for other in step.attempts_with(Outcome.CONFIRMED))
-    return bool(confirms and another and attempt.outcome is Outcome.NO_CHANGE and not step.never_known)
+def _happened_like_another(step: Step, attempt: Attempt, finding: Finding) -> bool:
+    nothing_so_far = attempt.outcome is Outcome.NO_CHANGE and not step.never_known
+    if not nothing_so_far or finding.outcome not in HAPPENED or finding.taken_by is not None:
+        return False
+    happened = [other for other in step.attempts if other.outcome in HAPPENED and other.reference]
+    if any(other.reference == finding.reference for other in happened):
+        return True
+    both = finding.outcome is Outcome.CONFIRMED and finding.reference is not None
+    return both and any(other.outcome is Outcome.CONFIRMED for other in happened)
+
+
+def _stands_without(operation: Operation, step: Step, attempt: Attempt, finding: Finding) -> bool:
+    """Whether the step happened, or is in dispute, without this attempt."""
+    if finding.outcome is not Outcome.NO_CHANGE:
+        return False
+    hold = operation.hold_on(step.number)
+    disputed = hold is not None and hold.reason is HoldReason.DISPUTED and attempt.known_by is KnownBy.PERSON
+    unknown = step.attempts_with(Outcome.UNKNOWN)
+    return bool(_other_makers(step, attempt)) or (disputed and any(one is not attempt for one in unknown))
+
+
+def _other_makers(step: Step, attempt: Attempt) -> list[Attempt]:
+    """Other attempts that are held to have made the same record."""
+    happened = [other for other in step.attempts if other is not attempt and other.outcome in HAPPENED]
+    return [other for other in happened if other.reference == attempt.reference]
 
 
 def ask_again(
@@ -189,20 +239,23 @@ def _statements(
         first = {"outcome": said.outcome.value, "known_by": said.known_by, "reference": said.reference}
         if step.never_known:
             first = {"outcome": "never_known", "known_by": KnownBy.PERSON, "reference": None}
-    heard = {
-        "outcome": finding.outcome.value,
-        "known_by": finding.known_by.value,
-        "reference": finding.reference,
-    }
     taken = {"reference_taken": finding.reference, "taken_by": finding.taken_by} if finding.taken_by else {}
     since = [other.number for other in step.attempts if said is not None and other.number > said.number]
     later = [other.name for other in operation.later(step) if other.may_have_had_effect]
     return {
-        "statements": [first, heard],
+        "statements": [first, _heard(finding)],
         "sent_since": since,
         "later_sent": later,
         **taken,
         **(finding.facts or {}),
+    }
+
+
+def _heard(finding: Finding) -> dict[str, Any]:
+    return {
+        "outcome": finding.outcome.value,
+        "known_by": finding.known_by.value,
+        "reference": finding.reference,
     }
 
 
@@ -240,7 +293,7 @@ def follow_attempts(operation: Operation, step: Step, moment: Moment) -> None:
         if step.state is not StepState.ACCEPTED:
             _begin_to_wait(step, moment.now)
         _take_effect(operation, step, accepted, StepState.ACCEPTED)
-    else:
+    elif step.state not in FINAL_STATES:
         step.state, step.reference, step.ready_at = StepState.READY, None, moment.now
         close_hold(operation, step, only=ENDED_BY_EVIDENCE)
     references = {attempt.reference for attempt in confirmed if attempt.reference}
@@ -259,7 +312,12 @@ def _take_effect(operation: Operation, step: Step, attempts: list[Attempt], stat
     if step.reference not in references:
         step.reference = references[0] if references else None
     step.state = state
-    close_hold(operation, step, only=ENDED_BY_EVIDENCE)
+    proven = state is StepState.CONFIRMED
+    close_hold(
+        operation,
+        step,
+        only=ENDED_BY_EVIDENCE if proven else ENDED_BY_EVIDENCE - {HoldReason.DELIVERY_NOT_PROVEN},
+    )
 
 
 # The final effect of something accepted

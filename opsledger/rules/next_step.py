@@ -66,7 +66,7 @@ def decide(operation: Operation, step: Step, policies: Policies, now: datetime) 
     if step.state in NEVER_SENT_STATES:
         return _before_sending(operation, step, policies, now)
     if step.state is StepState.ACCEPTED:
-        return _after_acceptance(step, policy, now)
+        return _after_acceptance(operation, step, policy, now)
     return _unknown(step, policy, now)
 
 
@@ -82,7 +82,7 @@ def _only_find_out(operation: Operation, step: Step, policy: Policy, now: dateti
             return Next(row=row, act=Act.LOOK, at=look_at)
         if not operation.hold_on(step.number):
             if step.state is StepState.ACCEPTED:
-                return _after_acceptance(step, policy, now)
+                return _after_acceptance(operation, step, policy, now)
             return Next(row=row, hold=_reason_for_unknown(step, policy, now))
     return Next(row=row)
 
@@ -103,9 +103,8 @@ def _before_sending(operation: Operation, step: Step, policies: Policies, now: d
     missing = policy.render(operation, step).missing if step.request_digest is None else ()
     if missing:
         return Next(row=7, hold=HoldReason.DATA_MISSING, facts={"missing": list(missing)})
-    if (
-        step.integrity_alarm
-    ):  # the key was used for something else, or the bytes at hand are not the approved ones
+    if step.integrity_alarm:
+        # the key was used for something else, or the bytes at hand are not the approved ones
         return Next(row=21, hold=HoldReason.INTEGRITY_ALARM, move=_unless(step, StepState.READY))
     if step.approval_needed:
         return Next(row=8, hold=HoldReason.APPROVAL_NEEDED, move=_unless(step, StepState.WAITING))
@@ -113,22 +112,15 @@ def _before_sending(operation: Operation, step: Step, policies: Policies, now: d
         return Next(row=9, hold=HoldReason.TOO_LATE)
     ready = _unless(step, StepState.READY)
     if step.attempts:
-        return _after_no_change(step, policy, now)
+        return _after_no_change(operation, step, policy, now)
     if policy.destination_stopped:
         return Next(row=10, move=ready)
-    return (
-        _offer(step, policy, now)
-        if step.performer is Performer.AUTOMATION
-        else Next(row=11, act=Act.SEND, at=_send_at(step, now), move=ready)
-    )
+    return _send_or_offer(operation, step, policy, now, row=11)
 
 
 def _behind_earlier(operation: Operation, step: Step, policies: Policies) -> Next | None:
     for earlier in operation.earlier(step):
-        ended_without = earlier.state in {StepState.FAILED, StepState.CANCELLED} or (
-            earlier.never_known and not earlier.go_on_after
-        )
-        if ended_without:
+        if _ended_without_effect(earlier, policies[earlier.number]):
             if policies[step.number].continues_after_failure:
                 continue
             if operation.hold_on(earlier.number):  # a person may still bring it back
@@ -139,6 +131,14 @@ def _behind_earlier(operation: Operation, step: Step, policies: Policies) -> Nex
     return None
 
 
+def _ended_without_effect(step: Step, policy: Policy) -> bool:
+    """As far as anybody will know. Where a person left it open for good, they said whether later steps go on."""
+    if step.state in {StepState.FAILED, StepState.CANCELLED}:
+        return True
+    left_accepted = step.state is StepState.ACCEPTED and step.final_waived and not policy.accepted_is_enough
+    return (step.never_known or left_accepted) and not step.go_on_after
+
+
 def _satisfied(operation: Operation, earlier: Step, policy: Policy) -> bool:
     hold = operation.hold_on(earlier.number)
     if hold is not None and hold.reason is not HoldReason.DELIVERY_NOT_PROVEN:
@@ -146,25 +146,38 @@ def _satisfied(operation: Operation, earlier: Step, policy: Policy) -> bool:
     if earlier.never_known:
         return earlier.go_on_after
     if earlier.state is StepState.ACCEPTED:
-        return policy.accepted_is_enough
+        return policy.accepted_is_enough or (earlier.final_waived and earlier.go_on_after)
     return earlier.state in {StepState.CONFIRMED, StepState.SKIPPED}
 
 
 def _too_late(operation: Operation, step: Step, now: datetime) -> bool:
+    latest = _latest_first_send(operation, step)
+    return latest is not None and now >= latest
+
+
+def _latest_first_send(operation: Operation, step: Step) -> datetime | None:
+    """The operation's `not_after`, for a step that was never sent; a person may have waived it."""
     never_sent = all(attempt.no_change is NoChange.NOT_SENT for attempt in step.attempts)
-    return bool(operation.not_after and now > operation.not_after and never_sent and not step.lateness_waived)
+    return operation.not_after if never_sent and not step.lateness_waived else None
 
 
-def _offer(step: Step, policy: Policy, now: datetime) -> Next:
-    ready_at = _ready_at(step, now)
-    offered_at = max(ready_at, step.not_before or ready_at)
-    ends_at = offered_at + timedelta(seconds=policy.profile.timing.claim_within_seconds)
+def _send_or_offer(operation: Operation, step: Step, policy: Policy, now: datetime, *, row: int) -> Next:
+    latest = _latest_first_send(operation, step)
+    ready, ready_at = _unless(step, StepState.READY), _ready_at(step, now)
+    if step.performer is Performer.ENGINE:
+        return Next(row, act=Act.SEND, at=step.not_before or ready_at, move=ready, send_until=latest)
+    claim_within = timedelta(seconds=policy.profile.timing.claim_within_seconds)
+    ends_at = max(ready_at, step.not_before or ready_at) + claim_within
     if now >= ends_at:
-        return Next(row=11, hold=HoldReason.NOBODY_CLAIMED, move=_unless(step, StepState.READY))
-    return Next(row=11, act=Act.OFFER, at=ends_at, move=_unless(step, StepState.READY))
+        return Next(row=11, hold=HoldReason.NOBODY_CLAIMED, move=ready)
+    return Next(row=11, act=Act.OFFER, at=min(ends_at, latest or ends_at), move=ready)
 
 
-def _after_no_change(step: Step, policy: Policy, now: datetime) -> Next:
+def _ready_at(step: Step, now: datetime) -> datetime:
+    return step.ready_at if step.ready_at is not None and step.state is StepState.READY else now
+
+
+def _after_no_change(operation: Operation, step: Step, policy: Policy, now: datetime) -> Next:
     ready = _unless(step, StepState.READY)
     last = step.attempts[-1]
     if last.no_change is NoChange.REJECTED and not step.rejection_waived:
@@ -173,25 +186,19 @@ def _after_no_change(step: Step, policy: Policy, now: datetime) -> Next:
         return Next(row=13, hold=HoldReason.ATTEMPTS_EXHAUSTED, move=ready)
     if policy.destination_stopped:
         return Next(row=10, move=ready)
-    if step.performer is Performer.AUTOMATION:
-        return _offer(step, policy, now)
-    return Next(row=12, act=Act.SEND, at=_send_at(step, now), move=ready)
-
-
-def _send_at(step: Step, now: datetime) -> datetime:
-    return step.not_before or _ready_at(step, now)
-
-
-def _ready_at(step: Step, now: datetime) -> datetime:
-    return step.ready_at if step.ready_at is not None and step.state is StepState.READY else now
+    return _send_or_offer(operation, step, policy, now, row=12)
 
 
 # Rows 15 to 17: taken over
 
 
-def _after_acceptance(step: Step, policy: Policy, now: datetime) -> Next:
+def _after_acceptance(operation: Operation, step: Step, policy: Policy, now: datetime) -> Next:
     final = policy.profile.final_effect
-    if final is None or step.final_waived:
+    if step.final_waived:
+        return Next(row=15)
+    if final is None:
+        if not policy.accepted_is_enough and _is_waited_for(operation, step):
+            return Next(row=16, hold=HoldReason.DELIVERY_NOT_PROVEN)
         return Next(row=15)
     deadline_at = (step.accepted_at or now) + timedelta(seconds=final.deadline_seconds)
     look_at = next_look_at(step, policy, now)
@@ -200,6 +207,10 @@ def _after_acceptance(step: Step, policy: Policy, now: datetime) -> Next:
     if now >= deadline_at:
         return Next(row=16, hold=HoldReason.DELIVERY_NOT_PROVEN)
     return Next(row=16, act=Act.AWAIT, at=deadline_at)
+
+
+def _is_waited_for(operation: Operation, step: Step) -> bool:
+    return any(later.state is StepState.WAITING for later in operation.later(step))
 
 
 # Rows 18 to 21: unknown

@@ -6,12 +6,11 @@ All times are aware datetimes of the database's clock.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from opsledger.rules.states import (
     HoldReason,
@@ -89,7 +88,9 @@ class Step:
     lateness_waived: bool = False
     final_waived: bool = False
     never_known: bool = False
-    go_on_after: bool = False  # later steps go on although this one is closed as never known
+    go_on_after: bool = (
+        False  # later steps go on although this one is closed as never known, or left as accepted
+    )
     not_ours: tuple[str, ...] = ()  # references that a person declared not to be this step's record
     integrity_alarm: bool = False
     record_changed: bool | None = (
@@ -176,9 +177,21 @@ class Operation:
 
     def copy(self) -> Operation:
         """A copy that can be changed without touching this one. Values inside are immutable, but for `Hold.facts`."""
-        twin = copy.copy(self)
-        twin.steps = [copy.copy(step) for step in self.steps]
+        twin = _twin(self)
+        twin.steps = [_twin(step) for step in self.steps]
         for step in twin.steps:
-            step.attempts = [copy.copy(attempt) for attempt in step.attempts]
-        twin.holds = [copy.copy(hold) for hold in self.holds]
+            step.attempts = [_twin(attempt) for attempt in step.attempts]
+        twin.holds = [_twin(hold) for hold in self.holds]
         return twin
+
+
+T = TypeVar("T", Operation, Step, Attempt, Hold)
+
+
+def _twin(value: T) -> T:
+    """`copy.copy` for these flat records, several times as fast: every change of an operation begins with it."""
+    kind = type(value)
+    twin = kind.__new__(kind)
+    for name in kind.__slots__:
+        setattr(twin, name, getattr(value, name))
+    return twin

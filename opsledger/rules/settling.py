@@ -22,7 +22,12 @@ class Moment:
 
 
 # A hold of a later group takes the place of an earlier one: the stronger question is asked first.
-_STRENGTH = {HoldReason.RECORD_DIFFERS: 1, HoldReason.DISPUTED: 3, HoldReason.DUPLICATE_FOUND: 2}
+_STRENGTH = {
+    HoldReason.RECORD_DIFFERS: 1,
+    HoldReason.DELIVERY_FAILED: 2,
+    HoldReason.DUPLICATE_FOUND: 3,
+    HoldReason.DISPUTED: 4,
+}
 
 
 class NotNow(Exception):

@@ -88,14 +88,17 @@ STEP_MOVES: frozenset[tuple[StepState, StepState]] = frozenset(
         (S.READY, S.CANCELLED),
         (S.READY, S.SKIPPED),
         (S.IN_FLIGHT, S.READY),  # proven no change, tries left
+        (S.IN_FLIGHT, S.WAITING),  # the same, but an earlier step is in doubt again
         (S.IN_FLIGHT, S.ACCEPTED),
         (S.IN_FLIGHT, S.CONFIRMED),
         (S.IN_FLIGHT, S.UNKNOWN),
+        (S.IN_FLIGHT, S.FAILED),  # a bounce that was reported before the reply came
         (S.IN_FLIGHT, S.CANCELLED),  # the operation was cancelled meanwhile, and nothing took effect
         (S.UNKNOWN, S.IN_FLIGHT),  # the same request again under protection
         (S.UNKNOWN, S.ACCEPTED),
         (S.UNKNOWN, S.CONFIRMED),
         (S.UNKNOWN, S.READY),  # absence proven, or stated by a person who chose to send again
+        (S.UNKNOWN, S.WAITING),  # the same, but an earlier step is in doubt again
         (S.UNKNOWN, S.FAILED),  # stated by a person, who ended it
         (S.UNKNOWN, S.CANCELLED),  # absence proven after a cancellation
         (S.ACCEPTED, S.CONFIRMED),
@@ -105,6 +108,7 @@ STEP_MOVES: frozenset[tuple[StepState, StepState]] = frozenset(
         (S.FAILED, S.UNKNOWN),  # late truth contradicts
         (S.FAILED, S.READY),  # a person reopened it
         (S.CANCELLED, S.WAITING),  # the answer that had cancelled it was overturned
+        (S.CANCELLED, S.READY),  # the same, and its turn has come
         (S.CANCELLED, S.UNKNOWN),  # late truth contradicts, or the answer that had ended it was withdrawn
     }
 )
