@@ -91,6 +91,8 @@ def lasting_room(checkout: Path) -> Room:
             )
         link.symlink_to(folder)
     _make_shared(folder)
+    # for the person who finds the folder when the checkout is gone
+    (folder.parent / "checkout").write_text(f"{checkout.resolve()}\n", encoding="utf-8")
     return Room(folder, account_for(folder / "cluster"))
 
 

@@ -173,6 +173,7 @@ def test_a_new_checkout_at_the_same_path_does_not_take_over_old_data(tmp_path):
         shutil.rmtree(tmp_path / "var")
         assert not (lasting_room(tmp_path).folder / "old").exists()
         assert len(list(rooms.base(tmp_path).glob("postgres-set-aside-*/old"))) == 1
+        assert (rooms.base(tmp_path) / "checkout").read_text() == f"{tmp_path}\n"
     finally:
         shutil.rmtree(rooms.base(tmp_path))
 
