@@ -22,7 +22,9 @@ ENVIRONMENT_NAME = env.text("ENVIRONMENT_NAME", "Local")
 
 DEBUG = False
 SECRET_KEY = env.text("SECRET_KEY") or read_or_make(VAR_DIR / "secret_key")
-ALLOWED_HOSTS = env.names("ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]", urlsplit(PUBLIC_URL).hostname or "localhost"])
+ALLOWED_HOSTS = env.names(
+    "ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]", urlsplit(PUBLIC_URL).hostname or "localhost"]
+)
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL] if HTTPS else []
 # How many proxies of ours stand in front; 0 means that X-Forwarded-* headers are not believed at all.
 TRUSTED_PROXY_COUNT = env.number("TRUSTED_PROXY_COUNT", 0, least=0, most=5)
@@ -114,10 +116,26 @@ TEMPLATES = [
 
 # Statement, lock and idle limits per kind of process, in milliseconds.
 DATABASE_LIMITS_MS = {
-    "web": {"statement_timeout": 15_000, "lock_timeout": 5_000, "idle_in_transaction_session_timeout": 15_000},
-    "worker": {"statement_timeout": 30_000, "lock_timeout": 10_000, "idle_in_transaction_session_timeout": 30_000},
-    "beat": {"statement_timeout": 10_000, "lock_timeout": 5_000, "idle_in_transaction_session_timeout": 10_000},
-    "command": {"statement_timeout": 0, "lock_timeout": 10_000, "idle_in_transaction_session_timeout": 600_000},
+    "web": {
+        "statement_timeout": 15_000,
+        "lock_timeout": 5_000,
+        "idle_in_transaction_session_timeout": 15_000,
+    },
+    "worker": {
+        "statement_timeout": 30_000,
+        "lock_timeout": 10_000,
+        "idle_in_transaction_session_timeout": 30_000,
+    },
+    "beat": {
+        "statement_timeout": 10_000,
+        "lock_timeout": 5_000,
+        "idle_in_transaction_session_timeout": 10_000,
+    },
+    "command": {
+        "statement_timeout": 0,
+        "lock_timeout": 10_000,
+        "idle_in_transaction_session_timeout": 600_000,
+    },
 }[PROCESS_KIND]
 DATABASE_URL = env.url("DATABASE_URL", "postgresql://localhost/opsledger", ("postgres", "postgresql"))
 DATABASE_OWNER_URL = env.url("DATABASE_OWNER_URL", DATABASE_URL, ("postgres", "postgresql"))
@@ -144,7 +162,9 @@ LOGOUT_REDIRECT_URL = "/accounts/login/"
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = 0.25
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
-AXES_USERNAME_FORM_FIELD = "username"  # the form's field; by default axes looks for one named like USERNAME_FIELD
+AXES_USERNAME_FORM_FIELD = (
+    "username"  # the form's field; by default axes looks for one named like USERNAME_FIELD
+)
 AXES_LOCKOUT_CALLABLE = "opsledger.console.errors.locked_out"
 AXES_RESET_ON_SUCCESS = True
 # The page says when sign-in works again, and a further try does not move that moment.

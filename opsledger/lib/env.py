@@ -63,5 +63,7 @@ class Env:
     def url(self, name: str, default: str, schemes: tuple[str, ...]) -> str:
         value = self.text(name, default)
         if value and urlsplit(value).scheme not in schemes:
-            raise BadSetting(f"{name} must be a URL that starts with one of: {', '.join(s + '://' for s in schemes)}.")
+            raise BadSetting(
+                f"{name} must be a URL that starts with one of: {', '.join(s + '://' for s in schemes)}."
+            )
         return value

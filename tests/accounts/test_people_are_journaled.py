@@ -42,7 +42,9 @@ def test_each_change_is_a_line_with_its_author() -> None:
 
 def test_no_name_and_no_address_is_in_a_line() -> None:
     cast = make_cast()
-    actions.add_member(email="new@example.test", display_name="Somebody New", team=cast.launch, roles=[Role.VIEWER])
+    actions.add_member(
+        email="new@example.test", display_name="Somebody New", team=cast.launch, roles=[Role.VIEWER]
+    )
 
     for text in Entry.objects.filter(subject_id=cast.launch.pk).values_list("body", flat=True):
         assert "@" not in text
