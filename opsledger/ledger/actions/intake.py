@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -34,7 +34,7 @@ from opsledger.ledger.actions.events import (
     open_named_event_here,
 )
 from opsledger.ledger.actions.evidence import record_event_report_here
-from opsledger.ledger.actions.open import NewOperation, Opened, open_operations_here
+from opsledger.ledger.actions.open import NewOperation, Opened, open_operations, open_operations_here
 from opsledger.ledger.actions.report import once_more
 from opsledger.ledger.actions.settle import By
 from opsledger.ledger.records import lock
@@ -92,8 +92,10 @@ class Taken:
 
 
 def open_intended(team_id: UUID, wanted: Sequence[Wanted], by: By) -> list[Taken]:
-    """Records what can be recorded, in one transaction; one answer each, in order."""
+    """Records what can be recorded, in one transaction; one answer each, in order. Call it outside transactions."""
     checked = [_checked(team_id, one, by) for one in wanted]
+    if not any(one.owner or one.event or one.event_id or one.replaces for one in wanted):
+        return _answered(checked, open_operations)
     with transaction.atomic(durable=True):
         return _open(team_id, wanted, checked)
 
@@ -108,7 +110,13 @@ def _open(team_id: UUID, wanted: Sequence[Wanted], checked: Sequence[NewOperatio
         checked = _with_owners(team_id, wanted, checked)
         checked = _with_events(team_id, wanted, checked)
         checked = _with_replaced(team_id, wanted, checked)
-    opened = iter(open_operations_here([one for one in checked if isinstance(one, NewOperation)]))
+    return _answered(checked, open_operations_here)
+
+
+def _answered(
+    checked: Sequence[NewOperation | Taken], record: Callable[[Sequence[NewOperation]], list[Opened]]
+) -> list[Taken]:
+    opened = iter(record([one for one in checked if isinstance(one, NewOperation)]))
     return [one if isinstance(one, Taken) else _taken(next(opened)) for one in checked]
 
 

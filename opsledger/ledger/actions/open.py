@@ -60,7 +60,13 @@ class Opened:
 
 
 def open_operations(wanted: Sequence[NewOperation]) -> list[Opened]:
-    """Records intended operations. In order, one answer each; a conflict spoils no other."""
+    """Records intended operations. In order, one answer each; a conflict spoils no other. Call it outside transactions.
+
+    Everything of an operation is written by one statement, which is a transaction of its own. Only links to events need
+    a second one that commits with it.
+    """
+    if not any(one.event_id for one in wanted):
+        return open_operations_here(wanted)
     with transaction.atomic(durable=True):
         return open_operations_here(wanted)
 
@@ -120,6 +126,7 @@ def _row(one: NewOperation, loaded: Loaded) -> dict[str, Any]:
         "team_id": str(one.team_id),
         "operation_id": one.operation_id,
         "title": loaded.title,
+        "created_at": loaded.record.created_at.isoformat(),
         "workflow_version_id": str(one.workflow_version_id),
         "workflow_slug": workflow.slug,
         "digest": digest.hex(),

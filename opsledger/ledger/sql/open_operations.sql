@@ -2,15 +2,15 @@
 -- what is returned was new. Rows of a loser are not written at all.
 WITH doc AS MATERIALIZED (
     SELECT * FROM json_to_recordset(%s::json) AS x(
-        id uuid, team_id uuid, operation_id text, title text, workflow_version_id uuid, workflow_slug text, digest text,
-        state text, owner_id uuid, first_event_id uuid, replaces_id uuid, not_after timestamptz, step_count smallint,
-        params text, actor text, body text, steps json, requests json, holds json)
+        id uuid, team_id uuid, operation_id text, title text, created_at timestamptz, workflow_version_id uuid,
+        workflow_slug text, digest text, state text, owner_id uuid, first_event_id uuid, replaces_id uuid,
+        not_after timestamptz, step_count smallint, params text, actor text, body text, steps json, requests json, holds json)
 ), inserted AS (
     INSERT INTO ledger_operation (id, team_id, operation_id, title, workflow_version_id, workflow_slug, digest, state, version,
                                   cancelled, owner_id, first_event_id, replaces_id, not_after, created_at, updated_at,
                                   step_count, attempt_count, confirmed_count, event_count)
     SELECT id, team_id, operation_id, title, workflow_version_id, workflow_slug, decode(digest, 'hex'), state, 1,
-           false, owner_id, first_event_id, replaces_id, not_after, now(), now(), step_count, 0, 0, 0
+           false, owner_id, first_event_id, replaces_id, not_after, created_at, created_at, step_count, 0, 0, 0
       FROM doc ORDER BY team_id, operation_id
     ON CONFLICT (team_id, operation_id) DO NOTHING
     RETURNING id
