@@ -21,6 +21,7 @@ PARTS: dict[str, Callable[[parts.Run], list[Line]]] = {
     "sandbox": parts.sandbox,
     "costs": parts.costs,
     "pages": parts.pages,
+    "history": parts.intake_with_history,
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from bench import history, house, limit, work
@@ -41,6 +41,7 @@ class Run:
     house: House
     size: Size
     operations: int  # history on file for the pages
+    filled: list[Database] = field(default_factory=list)
 
     def rounds(self) -> Rounds:
         return Rounds(self.size.rounds)
@@ -261,17 +262,25 @@ SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname) 
 
 
 def pages(run: Run) -> list[Line]:
-    """The pages and the intake, with little and with much on file, the same number of open rows."""
-    history.check_disk(run.house.folder, run.operations)
-    small, large = run.house.database("bench_small"), run.house.database("bench_large")
-    size = run.size
-    for database, count in ((small, size.history_small), (large, run.operations)):
-        history.fill(database, 1, count)
-        history.open_questions(database, size.open_holds)
-    lines = [*_pages(run, small, large), *_intake_with_history(run, small, large)]
-    run.house.drop(small)
-    run.house.drop(large)
-    return lines
+    """The pages, with little and with much on file, the same number of open rows."""
+    return _pages(run, *_with_history(run))
+
+
+def intake_with_history(run: Run) -> list[Line]:
+    """The intake on the same two databases."""
+    return _intake_with_history(run, *_with_history(run))
+
+
+def _with_history(run: Run) -> tuple[Database, Database]:
+    """The two databases, filled once for all parts that need them; they go with the server."""
+    if not run.filled:
+        history.check_disk(run.house.folder, run.operations)
+        for name, count in (("bench_small", run.size.history_small), ("bench_large", run.operations)):
+            database = run.house.database(name)
+            history.fill(database, 1, count)
+            history.open_questions(database, run.size.open_holds)
+            run.filled.append(database)
+    return run.filled[0], run.filled[1]
 
 
 def _pages(run: Run, small: Database, large: Database) -> list[Line]:
