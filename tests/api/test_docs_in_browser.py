@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,17 +15,10 @@ AXE = Path(__file__).resolve().parents[1] / "vendor" / "axe-core" / "axe.min.js"
 
 
 @pytest.fixture
-def page(live_server: Any) -> Iterator[Any]:
-    path = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-    if path is None:
-        pytest.skip("no Chromium found: install chromium, or name one in CHROMIUM")
-    from playwright.sync_api import sync_playwright
-
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        yield browser.new_page(bypass_csp=False, base_url=live_server.url)
-        browser.close()
+def page(chromium: Any, live_server: Any) -> Iterator[Any]:
+    context = chromium.new_context(bypass_csp=False, base_url=live_server.url)
+    yield context.new_page()
+    context.close()
 
 
 @pytest.mark.parametrize("width", [1280, 360])

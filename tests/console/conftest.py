@@ -1,5 +1,3 @@
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -34,32 +32,6 @@ def pages(settings: Any) -> list[dict[str, Any]]:
 
 
 # A real browser
-
-
-def _chromium() -> str | None:
-    named = os.environ.get("CHROMIUM", "")
-    return named or next(
-        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-    )
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Any]:
-    """One Chromium for the run. It reaches nothing but the test's own server."""
-    path = _chromium()
-    if path is None:
-        pytest.skip("no Chromium found: install chromium, or name one in CHROMIUM")
-    from playwright.sync_api import sync_playwright
-
-    quiet = ("background-networking", "component-update", "sync", "gpu", "quic")
-    options = ["--no-sandbox", "--no-first-run", *(f"--disable-{name}" for name in quiet)]
-    # Playwright runs an event loop in this thread, which Django would take for asynchronous code.
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=options)
-        yield browser
-        browser.close()
-    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
 
 
 @pytest.fixture
