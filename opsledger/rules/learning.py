@@ -204,7 +204,7 @@ def _happened_like_another(step: Step, attempt: Attempt, finding: Finding) -> bo
 
 def _stands_without(operation: Operation, step: Step, attempt: Attempt, finding: Finding) -> bool:
     """Whether the step happened, or is in dispute, without this attempt."""
-    if finding.outcome is not Outcome.NO_CHANGE:
+    if finding.outcome is not Outcome.NO_CHANGE or attempt.outcome not in HAPPENED:
         return False
     hold = operation.hold_on(step.number)
     disputed = hold is not None and hold.reason is HoldReason.DISPUTED and attempt.known_by is KnownBy.PERSON

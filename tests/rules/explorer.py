@@ -3,10 +3,10 @@
     python -m tests.rules.explorer [TRANSITIONS | all] [NAME…]
 
 Beside the record stands the peer: what really happened. Replies, lookups and reports follow from it; people may answer
-anything, truthfully or not. Time moves in ticks: before and after a lease's end, after the quiet period, after the last look,
-after the window or a deadline. Two states are the same when record and peer are, with times taken as spans from now and only
-as far back as a rule looks; so there is an end to them. Each is visited once, nearest first, and a broken law comes with a
-shortest path.
+anything, truthfully or not. Time moves in ticks: before and after a lease's end, after the quiet period, after the last
+look, after the window or a deadline. Two states are the same when record and peer are, with times taken as spans from now
+and only as far back as a rule looks; so there is an end to them. Each is visited once, nearest first, and a broken law
+comes with a shortest path.
 
 Bounds: two attempts a step; and no further event is added once TRANSITIONS (4,000) were made in a scenario. `all` walks to
 the end of every scenario, which takes hours.
@@ -83,7 +83,8 @@ class Scenario:
     restores: bool = False
     overlaps: bool = False  # lookups take time; things happen while one is under way
     not_after: float | None = None
-    sends_few: bool = False
+    sends_few: bool = False  # step 1 acts or is lost, and nothing else
+    second_in_full: bool = False  # step 2 may go in every way, too
 
     def policies(self) -> tuple[Policy, ...]:
         first = policy(self.shape, recovers=self.recovers, accepted_is_enough=self.accepted_is_enough)
@@ -132,7 +133,7 @@ class Walk:
     def run(self, transitions_max: int | None = None) -> Visited:
         """Layer by layer: all states that are one event away, two events away, and so on."""
         began, visited = time.monotonic(), self.visited
-        first = self._first()
+        first = self.first()
         layer = [(self._key(first), first)]
         self.parents[layer[0][0]] = None
         while layer and (transitions_max is None or visited.transitions < transitions_max):
@@ -142,7 +143,7 @@ class Walk:
         visited.seconds = time.monotonic() - began
         return visited
 
-    def _first(self) -> Node:
+    def first(self) -> Node:
         not_after = None if self.scenario.not_after is None else at(self.scenario.not_after)
         operation = self.world.opened(not_after=not_after, performer=self.scenario.performer)
         for step in operation.steps[1:]:
@@ -154,7 +155,7 @@ class Walk:
         ending: set[str] = set()
         label = ""
         try:
-            for event, after in self._events(node, moment):
+            for event, after in self.events(node):
                 label = event.label
                 self.visited.transitions += 1
                 new = self._key(after)
@@ -194,7 +195,9 @@ class Walk:
 
     # Events
 
-    def _events(self, node: Node, moment: Moment) -> Iterator[Step_]:
+    def events(self, node: Node) -> Iterator[Step_]:
+        """Everything that may happen next, with what it makes of the record and of the peer."""
+        moment = self.world.at(node.tick)
         landed = tuple(peer.landed() for peer in node.peers)
         yield (
             Event(f"time comes to tick {node.tick + 1}", "time"),
@@ -251,7 +254,7 @@ class Walk:
         )
         if len(step.attempts) >= ATTEMPTS_MAX:
             return
-        few = self.scenario.sends_few or number > 1
+        few = self.scenario.sends_few if number == 1 else not self.scenario.second_in_full
         shape = self.policies[number].profile
         for how, peer in sends(node.peers[number - 1], shape, node.tick, few=few):
             event = Event(f"step {number} is sent: {how}", "claim", number)
@@ -421,13 +424,13 @@ class Walk:
         if self.scenario.cancels and not operation.cancelled and operation.state not in ENDED_STATES:
             after = transitions.cancel_requested(operation, moment)
             yield Event("the operation is cancelled", "cancel"), self._moved(node, after)
-        if self.scenario.restores and node.tick == 1 and not operation.step(1).attempts:
+        if self.scenario.restores and not operation.step(1).attempts:
             after = transitions.restored(operation, moment.now + timedelta(seconds=10), moment)
             for acted in (False, True):
-                peer = Peer(replies=("",), visible_at=2.0, effects=("R1",) if acted else ())
+                peer = Peer(replies=("",), visible_at=node.tick + 1, effects=("R1",) if acted else ())
                 word = "had been" if acted else "had not been"
                 event = Event(f"a backup is restored; step 1 {word} sent", "restore")
-                yield event, self._moved(node, after, 1, replace(peer, key_seen=0 if acted else None))
+                yield event, self._moved(node, after, 1, replace(peer, key_seen=node.tick if acted else None))
 
     @staticmethod
     def _moved(node: Node, operation: Operation, number: int = 0, peer: Peer | None = None) -> Node:
@@ -549,6 +552,7 @@ SCENARIOS = (
     Scenario("final effect by lookup", _LOOKED_UP, steps=1),
     Scenario("final effect by lookup, recovery off; cancelled", _LOOKED_UP, recovers=False, cancels=True),
     Scenario("no final effect is documented", accepts=True),
+    Scenario("a second step in every way", sends_few=True, second_in_full=True),
     Scenario("by an automation", performer=Performer.AUTOMATION),
     Scenario(
         "by an automation; looked up, cancelled", _BOTH, performer=Performer.AUTOMATION, cancels=True, steps=1

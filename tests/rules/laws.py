@@ -297,8 +297,8 @@ def _sends_after(operation: Operation, step: Step) -> bool:
 
 def _contradicts(step: Step, attempt: Attempt, finding: Finding) -> bool:
     if attempt.outcome in {None, Outcome.UNKNOWN} or finding.outcome is Outcome.UNKNOWN:
-        others = {one.outcome for one in step.attempts if one is not attempt}
-        alone = finding.outcome in HAPPENED or not others & {None, Outcome.UNKNOWN}
+        outcomes = {one.outcome for one in step.attempts if one is not attempt}
+        alone = finding.outcome in HAPPENED or not outcomes & {None, Outcome.UNKNOWN}
         return step.never_known and finding.outcome is not Outcome.UNKNOWN and alone
     if attempt.outcome is Outcome.NO_CHANGE:
         bounced = attempt.no_change is NoChange.REJECTED and finding.outcome is Outcome.ACCEPTED
