@@ -65,29 +65,19 @@ def _status(port: int) -> int:
 
 
 def test_a_reply_in_hand_is_recorded_when_the_database_is_back(house: House) -> None:
-    """Every connection is cut again and again while replies come in; each reply is kept, none is sent for again."""
-    house.worker()
+    """Every connection is cut again and again while replies come in; each is kept, nobody asks or sends again for it."""
+    house.worker(SEND_THREADS="16")
     house.sandbox.script("answer", None, method="POST", seconds=0.5)
-    opened = house.open("classic_follow_up", 30)
+    opened = house.open("classic_follow_up", 16)
     connections.close_all()
     house.bell("dispatch")
-    until(
-        lambda: len(house.sandbox.requests(method="POST")) == 16,
-        "as many in flight as there are threads",
-        every=0.02,
-    )
+    until(lambda: len(house.sandbox.requests(method="POST")) == 16, "all to be in flight", every=0.02)
 
     for _ in range(8):
         until(lambda: cut(house) or not house.states()["in_flight"], "a connection to cut", every=0.01)
 
-    house.beat()
-    until(lambda: house.states()["confirmed"] == 30, "all to be confirmed")
-    attempts = house.rows(
-        "SELECT known_by, count(*) AS count FROM ledger_attempt WHERE outcome = 'confirmed' GROUP BY 1"
-    )
-    assert {row["known_by"] for row in attempts} <= {"reply", "lookup"}
-    first = [house.attempts(one)[0]["known_by"] for one in opened]
-    assert first.count("reply") >= 28  # a claim whose commit was cut off is nobody's: its lease decides
+    until(lambda: house.states()["confirmed"] == 16, "all to be confirmed")
+    assert [one["known_by"] for each in opened for one in house.attempts(each)] == ["reply"] * 16
     house.check_laws()
 
 
@@ -119,7 +109,7 @@ def test_no_transaction_is_open_during_a_send_and_each_process_has_one_connectio
     house.bell("sweep", 6)
     query = f"SELECT pid, extract(epoch FROM now() - xact_start)::float AS age FROM pg_stat_activity WHERE {WORKERS}"
     looks = []
-    while house.states()["in_flight"]:
+    while house.states()["in_flight"] and len(looks) < 1_000:
         looks.append(house.rows(query))
 
     assert looks
