@@ -35,16 +35,19 @@ class Asked:
 def main(words: list[str]) -> int:
     asked = _read(words)
     begun = time.monotonic()
+    lines: list[Line] = []
     with contextlib.ExitStack() as stack:
         try:
             run = parts.Run(House(stack), asked.size, asked.operations)
-            lines: list[Line] = []
             _say(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before the run; preparing")
             run.house.prepare()
             for name in asked.only:
                 _say(name)
                 lines += PARTS[name](run)
+                _say(f"{name} is done, load {os.getloadavg()[0]:.1f}")
         except (NoServers, ChildFailed) as why:
+            if lines:
+                print(table(lines))
             sys.stderr.write(f"\n{why}\n")
             return 1
     print(table(lines))

@@ -215,22 +215,14 @@ def costs(run: Run) -> list[Line]:
         found["unkeyed"].execute(statement)
     for database in found.values():
         work.warm(database, max(20, run.size.operations // 4))
-    batch, steps, count = run.rounds(), run.rounds(), run.size.operations
-
-    def recorded(database: Database) -> float:
-        return count / float(house.our(database, "record", count, 500)["seconds"])
-
-    def sent(database: Database) -> float:
-        speed = work.steps_per_second(database, count // 2, wire="none")
-        database.execute("VACUUM (ANALYZE)")
-        return speed
-
+    batch, steps, count = run.rounds(), run.rounds(), run.size.operations // 2
     for name in found:
         batch.taken[name], steps.taken[name] = [], []
     for _ in range(run.size.rounds):
         for name, database in found.items():
-            steps.taken[name].append(sent(database))
-            batch.taken[name].append(recorded(database))
+            batch.taken[name].append(work.recorded_per_second(database, count))
+            steps.taken[name].append(work.sent_per_second(database, count, wire="none"))
+            database.execute("VACUUM (ANALYZE)")
     for database in found.values():
         run.house.drop(database)
     return [
