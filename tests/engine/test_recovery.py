@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from django.core.management import call_command
 from django.db import connection
 
+from opsledger.ledger.actions.open import open_operations
 from opsledger.ledger.actions.settle import By, Decision, Refused, Stale, settle_hold
 from opsledger.ledger.models import Attempt, Hold
 from opsledger.ledger.rendering import step_identity
@@ -212,3 +214,21 @@ def test_a_lease_that_ends_makes_unknown_never_failed(desk: Desk) -> None:
 
     assert desk.step(opened).state == "unknown"
     assert desk.sweep().leases == 0
+
+
+def test_what_another_operation_replaces_is_never_sent_again(desk: Desk) -> None:
+    opened = desk.open("classic_follow_up")
+    desk.sandbox.script("invalid", 1, method="POST", identity=step_identity(opened.id, 1))
+    desk.send()
+    hold = hold_of(opened)
+    wanted = replace(desk.wanted("classic_follow_up", "test:successor"), replaces=opened.id)
+    successor = open_operations([wanted])[0]
+
+    with pytest.raises(Refused, match="test:successor"):
+        settle_hold(hold.pk, Decision(Answer.SAME_AGAIN, "mended", hold.version), OWNER)
+    settle_hold(hold.pk, Decision(Answer.END_FAILED, "replaced", hold.version), OWNER)
+    desk.send()
+
+    assert desk.operation(opened).state == "failed"
+    assert desk.operation(successor).state == "completed"
+    assert desk.sandbox.effects(identity=step_identity(opened.id, 1)) == []

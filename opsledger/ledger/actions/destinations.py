@@ -158,7 +158,7 @@ def _spread(destination_id: UUID, rate_per_second: float) -> int:
             "UPDATE ledger_step s SET act_at = now() + (place.number / %s) * interval '1 second'"
             " FROM (SELECT id, row_number() OVER (ORDER BY act_at, id) - 1 AS number FROM ledger_step"
             "        WHERE act = 'send' AND destination_id = %s AND act_at <= now()) place"
-            " WHERE s.id = place.id AND s.act = 'send'",
+            " WHERE s.id = place.id AND s.act = 'send' AND s.act_at <= now()",
             [rate_per_second, destination_id],
         )
         return int(cursor.rowcount)

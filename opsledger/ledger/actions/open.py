@@ -21,7 +21,7 @@ from opsledger.journal.append import Line, append, body
 from opsledger.ledger import definitions, rendering
 from opsledger.ledger.actions.change import Changed, _step_row, hold_row
 from opsledger.ledger.clock import database_now
-from opsledger.ledger.records import Loaded
+from opsledger.ledger.records import Loaded, lock
 from opsledger.ledger.sql import statement
 from opsledger.lib.ids import new_id
 from opsledger.lib.strict_json import projection
@@ -211,6 +211,7 @@ def _add_events(wanted: Sequence[NewOperation], answers: Sequence[Opened | None]
     ]
     if not links:
         return
+    lock(answer.id for answer, _ in links)  # in the order of their ids, as every writer does
     with connection.cursor() as cursor:
         cursor.execute(
             "WITH linked AS (INSERT INTO ledger_operationevent (operation_id, event_id, added_at)"

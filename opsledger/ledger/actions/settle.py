@@ -14,9 +14,10 @@ from opsledger.journal.append import Line, append, body, keep_text
 from opsledger.ledger.actions.change import Change, Changed, NewEvidence, change_here
 from opsledger.ledger.actions.record import reference_holder, statement_evidence
 from opsledger.ledger.models import Hold
+from opsledger.ledger.models import Operation as OperationRow
 from opsledger.ledger.records import Loaded, lock
 from opsledger.rules import transitions
-from opsledger.rules.answers import Answer, Given, answered
+from opsledger.rules.answers import SENDS_AGAIN, Answer, Given, answered
 from opsledger.rules.record import Operation
 from opsledger.rules.settling import Moment, NotNow
 
@@ -72,6 +73,7 @@ class Decision:
 
 REASON_LENGTH_MAX = 4000
 NEEDS_REFERENCE = frozenset({Answer.HAPPENED, Answer.KEEP_ONE, Answer.OURS})
+NAMES_REFERENCE = NEEDS_REFERENCE | {Answer.HAPPENED_ACCEPTED}
 
 
 def settle_hold(hold_id: UUID, decision: Decision, by: By, *, extra: tuple[NewEvidence, ...] = ()) -> Changed:
@@ -91,8 +93,9 @@ def settle_hold(hold_id: UUID, decision: Decision, by: By, *, extra: tuple[NewEv
         hold.refresh_from_db()
         if hold.version != decision.version or hold.closed_at is not None:
             raise Stale(hold)
+        _still_sendable(hold, decision)
         taken_by = None
-        if decision.reference and decision.answer in NEEDS_REFERENCE:
+        if decision.reference and decision.answer in NAMES_REFERENCE:
             taken_by = reference_holder(hold.step.destination_id, decision.reference, hold.step.pk)
         if taken_by:
             raise Refused(
@@ -102,6 +105,21 @@ def settle_hold(hold_id: UUID, decision: Decision, by: By, *, extra: tuple[NewEv
         if decision.answer is Answer.STILL_UNKNOWN:
             _keep_open(hold, decision)
         return changed
+
+
+def _still_sendable(hold: Hold, decision: Decision) -> None:
+    """What another operation replaces is never sent again: both would take effect."""
+    if decision.answer not in SENDS_AGAIN:
+        return
+    replaced_by = (
+        OperationRow.objects.filter(replaces_id=hold.operation_id)
+        .values_list("operation_id", flat=True)
+        .first()
+    )
+    if replaced_by is not None:
+        raise Refused(
+            f"Operation {replaced_by} replaces this one, so nothing of it is sent again. End it instead."
+        )
 
 
 def _check(decision: Decision) -> None:
@@ -260,6 +278,10 @@ def settle_assign(
     seen = [(versions or {}).get(hold_id) for hold_id in wanted]
     facts = {"owner": str(owner_id) if owner_id else None}
     with transaction.atomic(durable=True), connection.cursor() as cursor:
+        # operations before holds, as every writer does
+        lock(
+            Hold.objects.filter(pk__in=wanted, operation__isnull=False).values_list("operation_id", flat=True)
+        )
         cursor.execute(
             "UPDATE ledger_hold SET owner_id = %s, version = version + 1"
             " WHERE id IN (SELECT h.id FROM ledger_hold h"
@@ -314,8 +336,12 @@ def settle_note(hold_id: UUID, text: str, by: By) -> None:
 def settle_note_on_operation(operation_id: UUID, text: str, by: By) -> None:
     if not text.strip():
         raise Refused("The note is empty.", field="text")
+    if len(text) > REASON_LENGTH_MAX:
+        raise Refused(
+            f"The note is longer than {REASON_LENGTH_MAX} characters; nothing was lost.", field="text"
+        )
     with transaction.atomic(durable=True):
-        note = keep_text(operation_id, text[:REASON_LENGTH_MAX])
+        note = keep_text(operation_id, text)
         append([Line("operation", operation_id, "noted", by.actor, body({"note": note}))])
 
 
