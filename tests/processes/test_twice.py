@@ -84,7 +84,7 @@ def test_slow_destinations_hold_up_neither_others_nor_the_other_bells(house: Hou
 
     until(lambda: house.rows("SELECT * FROM ledger_canary"), "a sign of life", every=0.01)
     until(lambda: house.state(neighbour) == "confirmed", "the neighbour to be confirmed", every=0.01)
-    assert house.states()["in_flight"] == 6, "the slow ones are still under way"
+    assert house.states()["in_flight"] >= 6, "the slow ones are still under way"
 
 
 def slow_to_answer(one: AnyDefinition) -> AnyDefinition:
