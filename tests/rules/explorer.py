@@ -27,7 +27,7 @@ from opsledger.rules.facts import LookupFact
 from opsledger.rules.learning import Finding
 from opsledger.rules.matching import LookAnswer, judge
 from opsledger.rules.next_step import Policies, Policy
-from opsledger.rules.profile import ActionProfile, FinalEffectBy, ProtectionKind, ReplayMeaning
+from opsledger.rules.profile import ActionProfile, FinalEffectBy, ProtectionKind, ReplayMeaning, Retries
 from opsledger.rules.record import Act, Hold, KnownBy, Operation, Performer, Step
 from opsledger.rules.schedule import counts_as_look
 from opsledger.rules.settling import Moment, NotNow
@@ -82,6 +82,7 @@ class Scenario:
     withdraws: bool = False
     restores: bool = False
     overlaps: bool = False  # lookups take time; things happen while one is under way
+    taken: bool = False  # the references that its replies name belong to another operation
     not_after: float | None = None
     sends_few: bool = False  # step 1 acts or is lost, and nothing else
     second_in_full: bool = False  # step 2 may go in every way, too
@@ -277,7 +278,8 @@ class Walk:
         if kind == "done":
             outcome = Outcome.ACCEPTED if step.number == 1 and self._accepts else Outcome.CONFIRMED
             keyed = self.policies[step.number].profile.protection.kind is not ProtectionKind.NONE
-            return Finding(outcome, by, reference=reference, settles_earlier=keyed)
+            taken_by = "op-7" if self.scenario.taken and step.number == 1 else None
+            return Finding(outcome, by, reference=reference, settles_earlier=keyed, taken_by=taken_by)
         if kind == "error":
             return Finding(Outcome.UNKNOWN, by, answered_with_error=True)
         if kind == "not_sent":
@@ -424,13 +426,28 @@ class Walk:
         if self.scenario.cancels and not operation.cancelled and operation.state not in ENDED_STATES:
             after = transitions.cancel_requested(operation, moment)
             yield Event("the operation is cancelled", "cancel"), self._moved(node, after)
-        if self.scenario.restores and not operation.step(1).attempts:
-            after = transitions.restored(operation, moment.now + timedelta(seconds=10), moment)
-            for acted in (False, True):
-                peer = Peer(replies=("",), visible_at=node.tick + 1, effects=("R1",) if acted else ())
-                word = "had been" if acted else "had not been"
-                event = Event(f"a backup is restored; step 1 {word} sent", "restore")
-                yield event, self._moved(node, after, 1, replace(peer, key_seen=node.tick if acted else None))
+        if self.scenario.restores and len(operation.step(1).attempts) < ATTEMPTS_MAX:
+            yield from self._restored(node, moment)
+
+    def _restored(self, node: Node, moment: Moment) -> Iterator[Step_]:
+        """A restored backup forgets an attempt of step 1, and what a person may have said before it."""
+        after = transitions.restored(node.operation, moment.now + timedelta(seconds=10), moment)
+        was, peer = node.operation.step(1), node.peers[0]
+        if len(after.step(1).attempts) == len(was.attempts):
+            if after != node.operation:
+                yield Event("a backup is restored", "restore"), self._moved(node, after)
+            return
+        for acted in (False, True):
+            word = "had been" if acted else "had not been"
+            event = Event(f"a backup is restored; step 1 {word} sent", "restore")
+            forgotten = replace(peer, replies=(*peer.replies, ""))
+            if acted and (not peer.happened or self.scenario.shape.protection.kind is ProtectionKind.NONE):
+                effects = (*peer.effects, f"R{len(forgotten.replies)}")
+                visible_at, denied = node.tick + 1, peer.denied or bool(peer.happened)
+                forgotten = replace(
+                    forgotten, effects=effects, visible_at=visible_at, key_seen=node.tick, denied=denied
+                )
+            yield event, self._moved(node, after, 1, forgotten)
 
     @staticmethod
     def _moved(node: Node, operation: Operation, number: int = 0, peer: Peer | None = None) -> Node:
@@ -519,6 +536,7 @@ def _peer_key(peer: Peer, tick: int) -> Hashable:
 
 _BOTH, _POSITIVE = profile(lookup=LOOKUP), profile(lookup=POSITIVE_ONLY)
 _KEYED = profile(protection=KEYED)
+_MORE_TRIES = profile(protection=KEYED, retries=Retries(tries_max=3, delays_seconds=(50,)))
 _KEYED_BOTH = profile(protection=KEYED, lookup=LOOKUP)
 _KEYED_POSITIVE = profile(protection=KEYED, lookup=POSITIVE_ONLY)
 _SUCCESSES_ONLY = profile(
@@ -544,6 +562,8 @@ SCENARIOS = (
     Scenario("key, no lookup", _KEYED),
     Scenario("key, no lookup; deep", _KEYED, steps=1, sends_few=True),
     Scenario("key, lookup settles both ways", _KEYED_BOTH, steps=1),
+    Scenario("key, more tries than are walked", _MORE_TRIES, steps=1, sends_few=True),
+    Scenario("a reference that is taken", _KEYED, taken=True, steps=1),
     Scenario("key, positive lookup; cancelled", _KEYED_POSITIVE, cancels=True, steps=1),
     Scenario("key that keeps successes only", _SUCCESSES_ONLY, steps=1),
     Scenario("key, positive lookup, recovery off", _KEYED_POSITIVE, recovers=False, steps=1),
@@ -558,7 +578,7 @@ SCENARIOS = (
         "by an automation; looked up, cancelled", _BOTH, performer=Performer.AUTOMATION, cancels=True, steps=1
     ),
     Scenario("a latest moment", not_after=1.5),
-    Scenario("lookups that take time", _BOTH, overlaps=True, steps=1, sends_few=True),
+    Scenario("lookups that take time", _BOTH, recovers=False, overlaps=True, steps=1, sends_few=True),
     Scenario("lookups that take time, under a key", _KEYED_POSITIVE, overlaps=True, steps=1, sends_few=True),
     Scenario("answers withdrawn", _BOTH, withdraws=True, sends_few=True),
     Scenario("answers withdrawn, final effect by report", _REPORTED, withdraws=True, steps=1),

@@ -185,7 +185,7 @@ def check_transition(before: Node, event: Event, after: Node, policies: Policies
     for was, step in zip(old.steps, new.steps, strict=True):
         _check_move(old, new, was, step)
         _check_evidence(was, step, event, after.peers[step.number - 1], policies)
-        opened = len(step.attempts) > len(was.attempts) and step.open_attempt is not None
+        opened = any(one.outcome is None for one in step.attempts[len(was.attempts) :])
         hold("only a claim opens an attempt", not opened or event.kind == "claim")
     if event.kind not in {"answer", "withdraw"}:
         kept = {(one.step, one.reason): one.id for one in old.holds}
@@ -204,8 +204,19 @@ def check_fold(old: Operation, new: Operation) -> None:
         fold.apply(folded, patch)
     except fold.BrokenFold as why:
         raise Broken(f"law 10: {why}") from why
-    hold("law 10: the journal folds to the record", not fold.difference(folded, new))
+    hold("law 10: the journal folds to the record", kept(folded) == kept(new))
     hold("law 10: also as text", json.loads(json.dumps(patch)) == patch)
+
+
+def kept(operation: Operation) -> Operation:
+    """What the journal keeps of a record: all of it but the plan and what only the page shows."""
+    bare = operation.copy()
+    for step in bare.steps:
+        step.act, step.act_at, step.send_until = Act.NONE, None, None
+        step.not_before = step.looked_at = step.look_at = None
+    for one in bare.holds:
+        one.facts = {}
+    return bare
 
 
 def _check_move(old: Operation, new: Operation, was: Step, step: Step) -> None:
@@ -286,6 +297,9 @@ def _check_late(before: Node, event: Event, after: Node, moment: Moment) -> None
         hold("law 9: a contradiction is held", held is not None and held.reason in CONTRADICTIONS)
         hold("law 9: nothing more is sent", step.act not in SENDING)
         hold("law 9: nothing after it is sent", not _sends_after(after.operation, step))
+    if event.finding.taken_by is not None and attempt.outcome not in HAPPENED:
+        proven = step.attempts[event.attempt - 1].outcome in HAPPENED
+        hold("law 6: one record never proves two creates", not proven)
     again = transitions.attempt_ended(after.operation, event.step, attempt.id, event.finding, replace(moment))
     changed = fold.difference(after.operation, again)
     hold(f"the same reply twice changes nothing: {changed}", not changed)
@@ -323,8 +337,14 @@ def _check_look(before: Node, event: Event, after: Node, moment: Moment) -> None
     if found and was.attempts and nothing and not (bounced and event.look.answer == "accepted"):
         hold("law 9: a late lookup that finds something is held", asked)
         hold("law 9: and nothing more is sent", step.act not in SENDING)
+    if event.look.answer == LookAnswer.DIFFERS:
+        hold("law 6: a record that differs confirms nothing", _happened(was) == _happened(step))
     if event.look.answer == LookAnswer.DUPLICATE:
         hold("law 6: two records are held", asked)
+
+
+def _happened(step: Step) -> set[str]:
+    return {attempt.id for attempt in step.attempts if attempt.outcome in HAPPENED}
 
 
 def _check_answer(before: Node, event: Event, after: Node, moment: Moment) -> None:

@@ -110,12 +110,12 @@ HOLDS = {
 }
 
 # What each answer makes of: both steps, the operation, the open question.
-ENDED = ([S.FAILED, S.CANCELLED], O.FAILED, [])
-SENT_AGAIN = ([S.READY, S.WAITING], O.RUNNING, [])
-HAPPENED = ([S.CONFIRMED, S.READY], O.RUNNING, [])
-NEVER_KNOWN = ([S.UNKNOWN, S.CANCELLED], O.CLOSED_UNKNOWN, [])
-NEVER_SENT = ([S.CANCELLED, S.CANCELLED], O.CANCELLED, [])
 Made = tuple[list[StepState], OperationState, list[HoldReason]]
+ENDED: Made = ([S.FAILED, S.CANCELLED], O.FAILED, [])
+SENT_AGAIN: Made = ([S.READY, S.WAITING], O.RUNNING, [])
+HAPPENED: Made = ([S.CONFIRMED, S.READY], O.RUNNING, [])
+NEVER_KNOWN: Made = ([S.UNKNOWN, S.CANCELLED], O.CLOSED_UNKNOWN, [])
+NEVER_SENT: Made = ([S.CANCELLED, S.CANCELLED], O.CANCELLED, [])
 
 
 def still(reason: HoldReason, state: StepState = S.UNKNOWN) -> Made:
