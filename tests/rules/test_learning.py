@@ -412,8 +412,8 @@ def test_a_delivery_after_a_bounce_is_a_dispute() -> None:
 )
 def test_a_report_that_overtakes_the_reply_counts(report: Finding, state: StepState) -> None:
     world = World(policy(message(), recovers=False))
-    for make in (lambda: world.claim(world.opened()), lambda: unknown(world)):
-        operation = transitions.reported(make(), 1, report, final=True, moment=world.moment)
+    for before in (world.claim(world.opened()), unknown(world)):
+        operation = transitions.reported(before, 1, report, final=True, moment=world.moment)
 
         assert states(operation) == [state]
         assert not fold.difference(operation, world.hear(operation, accepted(None)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 import pytest
 
@@ -43,7 +44,7 @@ from tests.rules.builders import (
 
 S, R = StepState, HoldReason
 LOOKED_UP, KEYED_LOOKED_UP = profile(lookup=LOOKUP), profile(protection=KEYED, lookup=LOOKUP)
-AFTER_FAILURE = {"continues_after_failure": True}
+AFTER_FAILURE: dict[str, Any] = {"continues_after_failure": True}
 
 
 def lacking(*missing: str) -> Policy:
@@ -317,7 +318,7 @@ def test_table_4(
 # Rows 5 and 6: the step before
 
 
-def second_after(first: Make, **words: bool) -> tuple[World, Operation]:
+def second_after(first: Make, **words: Any) -> tuple[World, Operation]:
     world = World(policy(message()), policy(**words))
     return world, first(world)
 
@@ -366,7 +367,7 @@ def test_accepted_is_enough_where_the_workflow_says_so() -> None:
     ],
     ids=["duplicate found", "record differs"],
 )
-def test_nothing_is_built_upon_a_step_whose_records_are_in_question(look: Look, reason: R) -> None:
+def test_nothing_is_built_upon_a_step_whose_records_are_in_question(look: Look, reason: HoldReason) -> None:
     world = World(policy(LOOKED_UP, accepted_is_enough=True), policy())
     operation = transitions.looked(unknown(world), 1, look, world.moment)
 
