@@ -10,7 +10,7 @@ from django.db import connections
 from psycopg import sql
 
 from opsledger.ledger.actions.claim import ClaimedSend, claim_sends
-from tests.processes.house import House
+from tests.processes.house import House, definitions
 
 CLAIM_ON_A_WORD = """
 import sys
@@ -57,10 +57,12 @@ def test_the_database_refuses_a_second_open_attempt(house: House) -> None:
     assert len(house.attempts(opened)) == 1
 
 
-@pytest.mark.parametrize("plan", ["as it comes", "nested loops"])
+@pytest.mark.parametrize("plan", ["as it comes", "nested loops", "at a rate"])
 def test_a_claim_never_takes_more_than_it_asked_for_nor_a_step_twice(house: House, plan: str) -> None:
     if plan == "nested loops":
         _without_statistics_or_joins_but_nested_loops(house)
+    if plan == "at a rate":  # claims then take and give back room at the same two destinations all the time
+        house.load(definitions(house.sandbox.url, sends_per_second=150.0))
     house.open("classic_follow_up", 500)
     house.open("campaign_follow_up", 500)
     claims: list[list[ClaimedSend]] = []
@@ -75,7 +77,7 @@ def test_a_claim_never_takes_more_than_it_asked_for_nor_a_step_twice(house: Hous
         finally:
             connections.close_all()
 
-    threads = [threading.Thread(target=rival) for _ in range(8)]
+    threads = [threading.Thread(target=rival) for _ in range(12)]
     for one in threads:
         one.start()
     for one in threads:

@@ -89,6 +89,6 @@ def test_slow_destinations_hold_up_neither_others_nor_the_other_bells(house: Hou
 
 def slow_to_answer(one: AnyDefinition) -> AnyDefinition:
     assert isinstance(one, DestinationDefinition)
-    timing = Timing(1.0, 8.0, 10.0)
+    timing = Timing(1.0, 30.0, 40.0)
     actions = {name: replace(a, profile=replace(a.profile, timing=timing)) for name, a in one.actions.items()}
     return replace(one, actions=actions)

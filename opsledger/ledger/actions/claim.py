@@ -66,6 +66,16 @@ class ClaimedLook:
     hint: str | None  # a reference that the destination itself named for an unsettled attempt
 
 
+_GIVE_BACK = """
+WITH locked AS MATERIALIZED (
+    SELECT definition_id FROM ledger_destination WHERE definition_id = ANY(%s) ORDER BY definition_id FOR NO KEY UPDATE
+)
+UPDATE ledger_destination d SET send_tokens = d.send_tokens + x.count
+  FROM locked JOIN unnest(%s::uuid[], %s::int[]) AS x(id, count) ON x.id = locked.definition_id
+ WHERE d.definition_id = locked.definition_id
+"""
+
+
 def claim_sends(
     limit: int, *, worker: str, trial_every_seconds: float = TRIAL_EVERY_SECONDS
 ) -> list[ClaimedSend]:
@@ -100,11 +110,7 @@ def _give_back(room: dict[UUID, int], rows: list[ClaimedSend]) -> None:
         return
     try:
         with connection.cursor() as cursor:
-            cursor.execute(
-                "UPDATE ledger_destination d SET send_tokens = d.send_tokens + x.count"
-                " FROM unnest(%s::uuid[], %s::int[]) AS x(id, count) WHERE d.definition_id = x.id",
-                [list(given), list(given.values())],
-            )
+            cursor.execute(_GIVE_BACK, [list(given), list(given), list(given.values())])
     except (DatabaseError, InterfaceError) as why:
         connection.close()
         log.warning("unused room was not given back (%s)", type(why).__name__)

@@ -1,20 +1,26 @@
 -- How many sends each destination may be given now: its rate (a bucket that holds one second's worth) and its limit in
--- flight. While its circuit is open one batch may try it now and then. What is taken here and not used is given back.
--- A statement of its own, so that its row is locked for a moment only. Its commit does not wait for the disk: a server
--- that crashes forgets at most how full a bucket was a moment ago.
-WITH room AS (
-    SELECT d.definition_id,
-           least(greatest(d.sends_per_second, 1.0),
-                 d.send_tokens + d.sends_per_second * extract(epoch FROM now() - d.tokens_at)) AS tokens,
-           d.in_flight_max - (SELECT count(*) FROM ledger_step f
-                               WHERE f.destination_id = d.definition_id AND f.state = 'in_flight') AS free,
-           CASE WHEN d.circuit_opened_at IS NULL THEN %(limit)s ELSE 1 END AS most
+-- flight. While its circuit is open one step may try it now and then. What is taken here and not used is given back.
+-- A statement of its own, so that its rows are locked for a moment only, in the order of their ids (else two claims over
+-- several destinations block each other). Its commit does not wait for the disk: a server that crashes forgets at most how
+-- full a bucket was a moment ago.
+WITH locked AS MATERIALIZED (
+    SELECT d.definition_id, d.sends_per_second, d.send_tokens, d.tokens_at, d.in_flight_max, d.circuit_opened_at
       FROM ledger_destination d
      WHERE d.paused_at IS NULL AND d.access_refused_at IS NULL
        AND (d.circuit_opened_at IS NULL OR d.circuit_trial_at <= now())
        AND (SELECT sending FROM ledger_sendingswitch)
        AND EXISTS (SELECT 1 FROM ledger_step s
                     WHERE s.destination_id = d.definition_id AND s.act = 'send' AND s.act_at <= now())
+     ORDER BY d.definition_id
+       FOR NO KEY UPDATE
+), room AS (
+    SELECT d.definition_id,
+           least(greatest(d.sends_per_second, 1.0),
+                 d.send_tokens + d.sends_per_second * extract(epoch FROM now() - d.tokens_at)) AS tokens,
+           d.in_flight_max - (SELECT count(*) FROM ledger_step f
+                               WHERE f.destination_id = d.definition_id AND f.state = 'in_flight') AS free,
+           CASE WHEN d.circuit_opened_at IS NULL THEN %(limit)s ELSE 1 END AS most
+      FROM locked d
 ), given AS (
     SELECT definition_id, least(floor(tokens), free, most)::int AS count FROM room WHERE tokens >= 1 AND free >= 1
 )
