@@ -10,7 +10,7 @@ from django.db import connections
 from psycopg import sql
 
 from opsledger.ledger.actions.claim import ClaimedSend, claim_sends
-from tests.processes.house import House, definitions
+from tests.processes.house import House, until
 
 CLAIM_ON_A_WORD = """
 import sys
@@ -57,12 +57,10 @@ def test_the_database_refuses_a_second_open_attempt(house: House) -> None:
     assert len(house.attempts(opened)) == 1
 
 
-@pytest.mark.parametrize("plan", ["as it comes", "nested loops", "at a rate"])
+@pytest.mark.parametrize("plan", ["as it comes", "nested loops"])
 def test_a_claim_never_takes_more_than_it_asked_for_nor_a_step_twice(house: House, plan: str) -> None:
     if plan == "nested loops":
         _without_statistics_or_joins_but_nested_loops(house)
-    if plan == "at a rate":  # claims then take and give back room at the same two destinations all the time
-        house.load(definitions(house.sandbox.url, sends_per_second=150.0))
     house.open("classic_follow_up", 500)
     house.open("campaign_follow_up", 500)
     claims: list[list[ClaimedSend]] = []
@@ -102,3 +100,39 @@ def _without_statistics_or_joins_but_nested_loops(house: House) -> None:
                 sql.SQL("ALTER TABLE {} SET (autovacuum_enabled = off)").format(sql.Identifier(table))
             )
     connections.close_all()
+
+
+def test_claims_lock_destinations_in_the_order_of_their_ids(house: House) -> None:
+    """In any other order two claims over the same destinations would wait for each other."""
+    house.open("classic_follow_up")
+    house.open("campaign_follow_up")
+    first, second = house.rows(
+        "SELECT definition_id AS id FROM ledger_destination WHERE slug IN ('crm', 'crm_classic') ORDER BY 1"
+    )
+    house.rows(
+        "UPDATE ledger_destination SET version = version WHERE definition_id = %s RETURNING 1", first["id"]
+    )
+    lock = "SELECT FROM ledger_destination WHERE definition_id = %s FOR NO KEY UPDATE"
+    with psycopg.connect(house.urls.superuser) as holder, house.connection() as witness:
+        holder.execute(lock, [first["id"]])
+        rival = threading.Thread(target=lambda: (claim_sends(5, worker="rival"), connections.close_all()))
+        rival.start()
+        waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        until(lambda: house.value(waiting), "the claim to wait for the first", every=0.01)
+        witness.execute(f"{lock} NOWAIT", [second["id"]])
+        holder.rollback()
+        rival.join()
+
+    assert house.states(1) == {"in_flight": 2}
+
+
+def _move_behind(house: House, row: object, other: object) -> None:
+    """Rewrites a row until it lies behind the other: a plain scan then meets them in the wrong order."""
+    places = (
+        "SELECT a.ctid > b.ctid FROM ledger_destination a, ledger_destination b"
+        " WHERE a.definition_id = %s AND b.definition_id = %s"
+    )
+    rewrite = "UPDATE ledger_destination SET version = version WHERE definition_id = %s RETURNING 1"
+    until(
+        lambda: house.rows(rewrite, row) and house.value(places, row, other), "the row to lie behind", every=0
+    )
