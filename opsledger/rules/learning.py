@@ -177,17 +177,17 @@ def dispute(
     if attempt is not None and (
         _happened_like_another(step, attempt, finding) or _stands_without(operation, step, attempt, finding)
     ):
-        for maker in _other_makers(step, attempt) if attempt.outcome is Outcome.CONFIRMED else []:
-            maker.outcome = (
-                Outcome.CONFIRMED
-            )  # what was proven of the record holds for the attempt that made it
+        if attempt.outcome is Outcome.CONFIRMED:
+            for maker in _other_makers(step, attempt):  # what was proven of the record holds for its maker
+                maker.outcome = Outcome.CONFIRMED
         _end(step, attempt, finding)
         follow_attempts(operation, step, moment)
         return
     facts = _statements(operation, step, attempt, finding)
+    heard = finding.reference if finding.taken_by is None else None
     for doubtful in [attempt] if attempt is not None else step.attempts_with(Outcome.CONFIRMED):
         doubtful.outcome, doubtful.no_change = Outcome.UNKNOWN, None
-        doubtful.reference, doubtful.known_by = finding.reference, None
+        doubtful.reference, doubtful.known_by = heard, None
     ask_again(operation, step, HoldReason.DISPUTED, moment, facts)
 
 

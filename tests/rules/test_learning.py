@@ -531,6 +531,16 @@ def test_a_taken_reference_never_overturns_what_is_settled() -> None:
     assert not fold.difference(operation, after)
 
 
+def test_a_taken_reference_in_a_dispute_is_shown_and_not_kept() -> None:
+    world = World()
+    operation = world.hear(denied(world), confirmed("T-1", taken_by="op-7"))
+    assert operation.holds[0].facts["taken_by"] == "op-7"
+
+    operation = say(world, operation, Answer.HAPPENED, reference="T-2")
+
+    assert (operation.steps[0].reference, reasons(operation)) == ("T-2", [])
+
+
 # Looks that were made before count no longer
 
 
