@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -13,7 +11,9 @@ from opsledger.destinations.credentials import CredentialMissing, credential_hea
 from opsledger.destinations.transport import AddressGuard, Proxy, SendLimits, WireRequest, send
 from opsledger.rules.definitions import ActionDefinition, DestinationDefinition
 from opsledger.rules.facts import FoundRecord, LookupFact, LookupStatus, SendFact
+from opsledger.rules.matching import found_fields
 from opsledger.rules.profile import ActionProfile
+from opsledger.rules.reading import ABSENT, Absent, Unreadable, Value, at, read_json, reference_at, text_at
 from opsledger.rules.rendering import Missing, RenderedRequest, render_read, render_search
 
 RECORDS_MAX = 50
@@ -86,14 +86,14 @@ def search(
     if isinstance(rendered, Missing):
         return Lookup(LookupFact(LookupStatus.NO_ANSWER, error="search_not_rendered"))
     found: list[FoundRecord] = []
-    raw: list[Any] = []
+    raw: list[Value] = []
     url, fact = rendered.url, None
     for _ in range(template.pages_max):
         fact = _call(wire, destination, action, rendered, url)
         answer, refused = _answer(fact)
         if refused is not None:
             return Lookup(refused, fact.body[:16_384], fact.status)
-        rows = _at(answer, template.records)
+        rows = at(answer, template.records)
         if not isinstance(rows, list):
             return Lookup(
                 LookupFact(LookupStatus.NO_ANSWER, error="unexpected_answer"), fact.body[:16_384], fact.status
@@ -101,12 +101,14 @@ def search(
         for row in rows[: RECORDS_MAX - len(found)]:
             found.append(_record(row, template.reference, action))
             raw.append(row)
-        following = _at(answer, template.next_page) if template.next_page else None
-        if following in (None, ""):
+        following = at(answer, template.next_page) if template.next_page else None
+        if following in (None, "", False, ABSENT):
             complete = len(found) < RECORDS_MAX
             looked = LookupFact(LookupStatus.RECORDS, tuple(found), complete=complete)
             return Lookup(looked, fact.body[:16_384], fact.status, _final(action, raw))
-        url = _next_url(rendered.url, template.next_query, str(following))
+        if not isinstance(following, str):
+            break  # there is more, but not in a form that can be followed
+        url = _next_url(rendered.url, template.next_query, following)
     incomplete = LookupFact(LookupStatus.RECORDS, tuple(found), complete=False)
     return Lookup(incomplete, fact.body[:16_384] if fact else b"", fact.status if fact else None)
 
@@ -124,7 +126,7 @@ def read(wire: Wire, destination: DestinationDefinition, action: ActionDefinitio
     answer, refused = _answer(fact)
     if refused is not None:
         return Lookup(refused, fact.body[:16_384], fact.status)
-    row = _at(answer, action.read.record)
+    row = at(answer, action.read.record)
     if not isinstance(row, dict):
         return Lookup(
             LookupFact(LookupStatus.NO_ANSWER, error="unexpected_answer"), fact.body[:16_384], fact.status
@@ -146,53 +148,22 @@ def _call(
     return wire.send(request, limits_of(action.profile))
 
 
-def _answer(fact: SendFact) -> tuple[Any, LookupFact | None]:
+def _answer(fact: SendFact) -> tuple[Value | Absent, LookupFact | None]:
     """The parsed reply, or what it is instead of an answer. Errors, timeouts and 404 on a search are no answer."""
     if fact.status in {401, 403}:
-        return None, LookupFact(LookupStatus.ACCESS_REFUSED, error=f"status_{fact.status}")
+        return ABSENT, LookupFact(LookupStatus.ACCESS_REFUSED, error=f"status_{fact.status}")
     if not fact.complete or fact.status is None or not 200 <= fact.status < 300:
-        return None, LookupFact(LookupStatus.NO_ANSWER, error=fact.error or f"status_{fact.status}")
+        return ABSENT, LookupFact(LookupStatus.NO_ANSWER, error=fact.error or f"status_{fact.status}")
     try:
-        return json.loads(fact.body, parse_float=Decimal, parse_int=_exact_integer), None
-    except (ValueError, RecursionError):
-        return None, LookupFact(LookupStatus.NO_ANSWER, error="unexpected_answer")
+        return read_json(fact.body), None
+    except Unreadable:
+        return ABSENT, LookupFact(LookupStatus.NO_ANSWER, error="unexpected_answer")
 
 
-def _exact_integer(text: str) -> Decimal | int:
-    return int(text) if len(text) < 4_000 else Decimal(text)
-
-
-def _at(value: Any, path: str) -> Any:
-    for name in path.split(".") if path else ():
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
-
-
-def _record(row: Any, reference: str, action: ActionDefinition) -> FoundRecord:
+def _record(row: Value, reference: str, action: ActionDefinition) -> FoundRecord:
     lookup = action.profile.lookup
-    identity = _at(row, lookup.identity) if lookup and lookup.identity else None
-    fields = tuple(_flat(row, ""))
-    return FoundRecord(_text(_at(row, reference)), None if identity is None else _text(identity), fields)
-
-
-def _flat(value: Any, path: str) -> list[tuple[str, str]]:
-    """Every field by its dotted path, as text; at most three levels and two hundred fields."""
-    if isinstance(value, dict) and path.count(".") < 3:
-        pairs: list[tuple[str, str]] = []
-        for name, inner in value.items():
-            pairs += _flat(inner, f"{path}.{name}" if path else str(name))
-            if len(pairs) > 200:
-                break
-        return pairs
-    return [(path, _text(value))]
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Decimal):
-        return str(value)
-    return json.dumps(value, default=str, sort_keys=True)
+    identity = text_at(row, lookup.identity) if lookup and lookup.identity else None
+    return FoundRecord(reference_at(row, reference) or "", identity, found_fields(row, lookup))
 
 
 def _next_url(url: str, query_field: str, following: str) -> str:
@@ -202,10 +173,10 @@ def _next_url(url: str, query_field: str, following: str) -> str:
     return f"{url}{joint}{quote(query_field, safe='')}={quote(following, safe='')}"
 
 
-def _final(action: ActionDefinition, rows: list[Any]) -> str:
+def _final(action: ActionDefinition, rows: list[Value]) -> str:
     if action.status is None or len(rows) != 1:
         return ""
-    value = _text(_at(rows[0], action.status.field))
+    value = text_at(rows[0], action.status.field)
     if value in action.status.confirmed:
         return "confirmed"
     return "failed" if value in action.status.failed else ""

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from decimal import Decimal
-from typing import Any
 
 from opsledger.destinations import http
 from opsledger.destinations.credentials import CredentialMissing
@@ -14,9 +11,10 @@ from opsledger.ledger import definitions
 from opsledger.ledger.actions.change import NewEvidence
 from opsledger.ledger.actions.claim import ClaimedLook
 from opsledger.ledger.actions.record import Looked
-from opsledger.ledger.rendering import step_identity
+from opsledger.ledger.rendering import read_params, step_identity
 from opsledger.lib.ids import new_id
 from opsledger.rules.facts import LookupFact, LookupStatus
+from opsledger.rules.matching import sent_fields
 
 
 def look(claimed: ClaimedLook, wire: Wire) -> Looked:
@@ -38,7 +36,7 @@ def _search(claimed: ClaimedLook, wire: Wire) -> Lookup:
     destination = definitions.destination(claimed.destination_version_id)
     action = destination.actions[claimed.action]
     identity = step_identity(claimed.operation_id, claimed.step_number)
-    params = json.loads(claimed.params, parse_float=Decimal)
+    params = read_params(claimed.params)
     named = claimed.hint if action.read is not None else None
     if action.search is None:
         return (
@@ -59,6 +57,7 @@ def _search(claimed: ClaimedLook, wire: Wire) -> Lookup:
 
 def looked_of(claimed: ClaimedLook, found: Lookup) -> Looked:
     """The record's view of a lookup; the rules judge it when it is recorded."""
+    action = definitions.destination(claimed.destination_version_id).actions[claimed.action]
     evidence = NewEvidence(
         id=new_id(),
         step=claimed.step_number,
@@ -75,30 +74,9 @@ def looked_of(claimed: ClaimedLook, found: Lookup) -> Looked:
         operation_id=claimed.operation_id,
         step_number=claimed.step_number,
         identity=step_identity(claimed.operation_id, claimed.step_number),
-        request_fields=request_fields(claimed.body),
+        request_fields=sent_fields(claimed.body, action.profile.lookup),
         fact=found.fact,
         final=found.final,
         evidence=evidence,
         destination_id=claimed.destination_id,
     )
-
-
-def request_fields(body: bytes | None) -> dict[str, str]:
-    """What was sent, field by field, as text: what a found record is compared with."""
-    if not body:
-        return {}
-    try:
-        value = json.loads(bytes(body), parse_float=Decimal)
-    except ValueError:
-        return {}
-    fields: dict[str, str] = {}
-    _flatten(value, "", fields)
-    return fields
-
-
-def _flatten(value: Any, path: str, into: dict[str, str]) -> None:
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            _flatten(inner, f"{path}.{name}" if path else str(name), into)
-    else:
-        into[path] = value if isinstance(value, str) else json.dumps(value, default=str)

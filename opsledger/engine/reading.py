@@ -8,7 +8,6 @@ from uuid import UUID
 
 from opsledger.destinations import http
 from opsledger.destinations.credentials import CredentialMissing
-from opsledger.engine.looking import request_fields
 from opsledger.engine.wire import installed_wire
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.change import NewEvidence
@@ -17,7 +16,7 @@ from opsledger.ledger.models import Step, StepRequest
 from opsledger.ledger.rendering import step_identity
 from opsledger.lib.ids import new_id
 from opsledger.rules.facts import LookupStatus
-from opsledger.rules.matching import FieldRow, compare
+from opsledger.rules.matching import FieldRow, compare, sent_fields
 from opsledger.rules.rendering import mask
 
 
@@ -64,7 +63,7 @@ def read_reference(step_id: UUID, reference: str) -> Reading:
         StepRequest.objects.filter(step=step, revision=step.revision).values_list("body", flat=True).first()
     )
     lookup = action.profile.lookup
-    rows = compare(request_fields(bytes(body or b"")), record.fields, lookup.decisive, lookup.kinds)
+    rows = compare(sent_fields(bytes(body or b""), lookup), record.fields, lookup.decisive, lookup.kinds)
     ours = record.identity == step_identity(step.operation_id, step.number)
     matching = sum(1 for row in rows if row.match)
     whose = "It carries this step's identity." if ours else "It does not carry this step's identity."

@@ -15,10 +15,22 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from opsledger.rules.facts import FoundRecord, LookupFact, LookupStatus
+from opsledger.rules.identity import canonical_json
 from opsledger.rules.profile import Effect, FieldKind, Lookup, Settles
+from opsledger.rules.reading import Absent, Unreadable, Value, at, read_json, text_at
 from opsledger.rules.schedule import counts_as_look
 
-__all__ = ["FieldRow", "LookAnswer", "LookupVerdict", "compare", "counts_as_look", "judge", "own_records"]
+__all__ = [
+    "FieldRow",
+    "LookAnswer",
+    "LookupVerdict",
+    "compare",
+    "counts_as_look",
+    "found_fields",
+    "judge",
+    "own_records",
+    "sent_fields",
+]
 
 Fields: TypeAlias = Mapping[str, str] | Iterable[tuple[str, str]]
 
@@ -177,6 +189,30 @@ def _is_documented(lookup: Lookup) -> bool:
 
 
 # Field by field
+
+
+def sent_fields(body: bytes | None, lookup: Lookup | None) -> dict[str, str]:
+    """The decisive fields of what was sent, as text. None stand in bytes that are no JSON, or that nobody has any more."""
+    try:
+        return _texts(read_json(body or b""), (ours for ours, _ in lookup.decisive)) if lookup else {}
+    except Unreadable:
+        return {}
+
+
+def found_fields(record: Value | Absent, lookup: Lookup | None) -> tuple[tuple[str, str], ...]:
+    """The decisive fields of a record that was found, read in the same way."""
+    return tuple(_texts(record, (theirs for _, theirs in lookup.decisive)).items()) if lookup else ()
+
+
+def _texts(document: Value | Absent, paths: Iterable[str]) -> dict[str, str]:
+    texts = ((path, _text(document, path)) for path in paths)
+    return {path: text for path, text in texts if text is not None}
+
+
+def _text(document: Value | Absent, path: str) -> str | None:
+    """Numbers by their original text, lists and objects as canonical JSON. Null is the same as nothing."""
+    found = at(document, path)
+    return canonical_json(found) if isinstance(found, list | dict) else text_at(document, path)
 
 
 def compare(

@@ -51,9 +51,12 @@ def read_json(body: bytes) -> Value:
     return document
 
 
-def at(document: Value, path: str) -> Value | Absent:
-    """What stands at a dotted path; a number as a part names a place in a list. "" is the document itself."""
-    found: Value | Absent = document
+def at(document: Value | Absent, path: str) -> Value | Absent:
+    """What stands at a dotted path; a number as a part names a place in a list. "" is the document itself.
+
+    A dot always leads one level down: a name that holds one is not reached, and not taken for two names.
+    """
+    found = document
     for name in path.split(".") if path else ():
         if isinstance(found, dict):
             found = found.get(name, ABSENT)
@@ -64,7 +67,7 @@ def at(document: Value, path: str) -> Value | Absent:
     return found
 
 
-def text_at(document: Value, path: str) -> str | None:
+def text_at(document: Value | Absent, path: str) -> str | None:
     """The scalar at a path as text: a string as it is, a number by its original text, true, false as words.
 
     None for null, for a list or an object, and where nothing stands.
@@ -75,7 +78,7 @@ def text_at(document: Value, path: str) -> str | None:
     return str(found) if isinstance(found, str) else None
 
 
-def reference_at(document: Value, path: str) -> str | None:
+def reference_at(document: Value | Absent, path: str) -> str | None:
     """The reference at a path, byte-exact; None when what stands there can't be one (blank, not storable)."""
     found = at(document, path) if path else ABSENT
     if isinstance(found, bool) or not isinstance(found, str) or not found.strip():

@@ -10,8 +10,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from opsledger.rules.facts import FoundRecord, LookupFact, LookupStatus
-from opsledger.rules.matching import FieldRow, LookAnswer, LookupVerdict, compare, judge, own_records
+from opsledger.rules.matching import (
+    FieldRow,
+    LookAnswer,
+    LookupVerdict,
+    compare,
+    found_fields,
+    judge,
+    own_records,
+    sent_fields,
+)
 from opsledger.rules.profile import Effect, FieldKind, Lookup, Settles, Source
+from opsledger.rules.reading import read_json
 
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 DOCUMENTED = Source("https://crm.example/docs", "2026-03-01")
@@ -282,6 +292,58 @@ def test_a_kind_of_the_profile_decides_the_verdict() -> None:
     lookup = replace(LOOKUP, kinds=(("amount", FieldKind.NUMBER),))
     assert look(found(record(total="1.1")), lookup).answer is LookAnswer.CONFIRMED
     assert look(found(record(title="call back")), lookup).answer is LookAnswer.DIFFERS
+
+
+# The same reader for what was sent and for what was found
+
+READ = {
+    "a fraction": (b'{"a": {"b": 1.10}}', b'{"a": {"b": 1.10}}', True),
+    "a fraction, written shorter": (b'{"a": {"b": 1.10}}', b'{"a": {"b": 1.1}}', False),
+    "a fraction, there as text": (b'{"a": {"b": 1.10}}', b'{"a": {"b": "1.10"}}', True),
+    "an exponent": (b'{"a": {"b": 1e2}}', b'{"a": {"b": 1e2}}', True),
+    "a whole number above 2^53": (b'{"a": {"b": 9007199254740993}}', b'{"a": {"b": 9007199254740993}}', True),
+    "one that a float takes for its neighbour": (
+        b'{"a": {"b": 9007199254740993}}',
+        b'{"a": {"b": 9007199254740992}}',
+        False,
+    ),
+    "5,000 digits": (b'{"a": {"b": ' + b"9" * 5000 + b"}}", b'{"a": {"b": ' + b"9" * 5000 + b"}}", True),
+    "fractions in a list": (b'{"a": {"b": [1.10, 2]}}', b'{"a": {"b": [1.10,2]}}', True),
+    "another list": (b'{"a": {"b": [1.10, 2]}}', b'{"a": {"b": [1.10]}}', False),
+    "a list and nothing": (b'{"a": {"b": []}}', b'{"a": {}}', False),
+    "an object, its names in another order": (
+        b'{"a": {"b": {"x": 1, "y": 2.0}}}',
+        b'{"a": {"b": {"y": 2.0, "x": 1}}}',
+        True,
+    ),
+    "true": (b'{"a": {"b": true}}', b'{"a": {"b": true}}', True),
+    "true and false": (b'{"a": {"b": true}}', b'{"a": {"b": false}}', False),
+    "null and nothing": (b"{}", b'{"a": {"b": null}}', True),
+    "null and the word": (b'{"a": {"b": null}}', b'{"a": {"b": "null"}}', False),
+    "a name with a dot is not two names": (b'{"a": {"b": 1}}', b'{"a.b": 1}', False),
+    "a name with a dot beside two names": (b'{"a": {"b": 1}}', b'{"a.b": 2, "a": {"b": 1}}', True),
+    "the other way round": (b'{"a.b": 1, "a": {"b": 2}}', b'{"a": {"b": 1}}', False),
+    "characters that JSON escapes": (rb'{"a": {"b": "\u00fc\""}}', '{"a": {"b": "ü\\""}}'.encode(), True),
+    "bytes that are no JSON": (b"a=1", b'{"a": {"b": 1}}', False),
+    "bytes that nobody has any more": (None, b'{"a": {"b": 1}}', False),
+}
+
+
+@pytest.mark.parametrize(("sent", "there", "match"), READ.values(), ids=READ.keys())
+def test_what_was_sent_and_what_was_found_are_read_alike(
+    sent: bytes | None, there: bytes, match: bool
+) -> None:
+    lookup = replace(LOOKUP, decisive=(("a.b", "a.b"),))
+    (row,) = compare(sent_fields(sent, lookup), found_fields(read_json(there), lookup), lookup.decisive)
+    assert row.match is match
+
+
+def test_a_field_five_levels_down_and_one_in_a_list_are_reached() -> None:
+    body = b'{"a": {"b": {"c": {"d": {"e": [{"f": 1.10}]}}}}}'
+    lookup = replace(LOOKUP, decisive=(("a.b.c.d.e.0.f", "a.b.c.d.e.0.f"),))
+    assert (
+        sent_fields(body, lookup) == dict(found_fields(read_json(body), lookup)) == {"a.b.c.d.e.0.f": "1.10"}
+    )
 
 
 # What holds for every answer

@@ -33,12 +33,11 @@ from opsledger.ledger.records import Loaded, lock
 from opsledger.ledger.rendering import step_identity
 from opsledger.lib.ids import parse, public
 from opsledger.lib.recent import Recent
-from opsledger.lib.strict_json import loads_stored
 from opsledger.rules import transitions
 from opsledger.rules.definitions import ActionDefinition
 from opsledger.rules.facts import FoundRecord, LookupFact, LookupStatus
-from opsledger.rules.identity import canonical_json
 from opsledger.rules.learning import Finding
+from opsledger.rules.matching import sent_fields
 from opsledger.rules.record import KnownBy, Operation
 from opsledger.rules.settling import Moment
 from opsledger.rules.states import NoChange, Outcome, StepState
@@ -85,12 +84,13 @@ def _add_found(team_id: UUID, operation_id: UUID, step_name: str, statement: Sta
         return _add_evidence(team_id, operation_id, step_name, seen, by)
     fields = tuple(sorted(statement.fields.items()))
     found = FoundRecord(statement.reference, statement.identity, fields)
+    profile = definitions.destination(row.destination_version_id).actions[row.action].profile
     looked = Looked(
         operation_id=operation_id,
         step_number=row.number,
         destination_id=row.destination_id,
         identity=step_identity(operation_id, row.number),
-        request_fields=_sent_fields(bytes(request.body)),
+        request_fields=sent_fields(bytes(request.body), profile.lookup),
         fact=LookupFact(LookupStatus.RECORDS, (found,), complete=False),
         evidence=evidence,
     )
@@ -128,24 +128,6 @@ def _add_evidence_here(row: Step, statement: Statement, by: By) -> Reported:
     )
     change_here({row.operation_id: one})
     return reported(row.operation_id, row)
-
-
-def _sent_fields(body: bytes) -> dict[str, str]:
-    """What the request says, as text by dotted path; numbers by their digits."""
-    fields: dict[str, str] = {}
-
-    def flatten(value: Any, path: str) -> None:
-        if isinstance(value, dict):
-            for name, inner in value.items():
-                flatten(inner, f"{path}.{name}" if path else name)
-        elif value is not None and path:
-            fields[path] = value if isinstance(value, str) else canonical_json(value)
-
-    try:
-        flatten(loads_stored(body.decode()), "")
-    except ValueError:
-        return {}  # not JSON: there is nothing to compare with
-    return fields
 
 
 def _finding(statement: Statement, taken_by: str | None) -> Finding | None:
