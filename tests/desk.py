@@ -84,6 +84,13 @@ class Desk:
         return Operation.objects.get(pk=opened.id)
 
 
+def step_identity(operation_id: uuid.UUID, number: int) -> str:
+    """What the step's record carries of ours, by which the sandbox's requests and effects are found."""
+    found = Step.objects.values_list("identity", flat=True).get(operation_id=operation_id, number=number)
+    assert found
+    return found
+
+
 def params(workflow: str, **extra: Any) -> dict[str, Any]:
     values: dict[str, Any] = {
         "campaign": "spring launch", "company": "Alder Works", "account": "ACC-4417", "subject": "Call Alder Works",

@@ -11,7 +11,7 @@ from opsledger.ledger import definitions
 from opsledger.ledger.actions.change import NewEvidence
 from opsledger.ledger.actions.claim import ClaimedLook
 from opsledger.ledger.actions.record import Looked
-from opsledger.ledger.rendering import read_params, step_identity
+from opsledger.ledger.rendering import identity_of, read_params
 from opsledger.lib.ids import new_id
 from opsledger.rules.facts import LookupFact, LookupStatus
 from opsledger.rules.matching import sent_fields
@@ -35,7 +35,7 @@ def _search(claimed: ClaimedLook, wire: Wire) -> Lookup:
     """By our identity; and by the reference that the destination itself named (409: it exists, and this is it)."""
     destination = definitions.destination(claimed.destination_version_id)
     action = destination.actions[claimed.action]
-    identity = step_identity(claimed.operation_id, claimed.step_number)
+    identity = identity_of(claimed.identity, claimed.operation_id, claimed.step_number)
     params = read_params(claimed.params)
     named = claimed.hint if action.read is not None else None
     if action.search is None:
@@ -73,7 +73,7 @@ def looked_of(claimed: ClaimedLook, found: Lookup) -> Looked:
     return Looked(
         operation_id=claimed.operation_id,
         step_number=claimed.step_number,
-        identity=step_identity(claimed.operation_id, claimed.step_number),
+        identity=identity_of(claimed.identity, claimed.operation_id, claimed.step_number),
         request_fields=sent_fields(claimed.body, action.profile.lookup),
         fact=found.fact,
         final=found.final,

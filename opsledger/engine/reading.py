@@ -13,7 +13,7 @@ from opsledger.ledger import definitions
 from opsledger.ledger.actions.change import NewEvidence
 from opsledger.ledger.actions.record import reference_holder
 from opsledger.ledger.models import Step, StepRequest
-from opsledger.ledger.rendering import step_identity
+from opsledger.ledger.rendering import identity_of
 from opsledger.lib.ids import new_id
 from opsledger.rules.facts import LookupStatus
 from opsledger.rules.matching import FieldRow, compare, sent_fields
@@ -64,7 +64,7 @@ def read_reference(step_id: UUID, reference: str) -> Reading:
     )
     lookup = action.profile.lookup
     rows = compare(sent_fields(bytes(body or b""), lookup), record.fields, lookup.decisive, lookup.kinds)
-    ours = record.identity == step_identity(step.operation_id, step.number)
+    ours = record.identity == identity_of(step.identity, step.operation_id, step.number)
     matching = sum(1 for row in rows if row.match)
     whose = "It carries this step's identity." if ours else "It does not carry this step's identity."
     why = f"Read at {step.destination_slug} just now; {matching} of {len(rows)} fields match. {whose}"

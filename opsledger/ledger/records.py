@@ -61,6 +61,7 @@ class Loaded:
     record: Operation
     params: str | None  # their stored text
     step_ids: dict[int, UUID] = field(default_factory=dict)
+    identities: dict[int, str] = field(default_factory=dict)
     destination_ids: dict[int, UUID] = field(default_factory=dict)
     destination_version_ids: dict[int, UUID] = field(default_factory=dict)
     policies: dict[int, Policy] = field(default_factory=dict)
@@ -96,6 +97,7 @@ def _load(operation_ids: Iterable[UUID], *, locked: bool) -> dict[UUID, Loaded]:
         step = known[row.id] = _step(row)
         whole.record.steps.append(step)
         whole.step_ids[row.number] = row.id
+        whole.identities[row.number] = rendering.identity_of(row.identity, whole.id, row.number)
         whole.destination_ids[row.number] = row.destination_id
         whole.destination_version_ids[row.number] = row.destination_version_id
         whole.policies[row.number] = _policy(whole, row)

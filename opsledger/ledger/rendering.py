@@ -40,31 +40,34 @@ class Outgoing:
         }
 
 
-def step_identity(operation_id: UUID, number: int) -> str:
-    """What a destination keeps of us on a record: one step of one operation, whatever the attempt."""
-    return f"{public('op', operation_id)}-{number}"
+def identity_of(stored: str | None, operation_id: UUID, number: int) -> str:
+    """The step's identity as its row says. Rows from before identities were stored: what was sent for them then."""
+    return stored or f"{public('op', operation_id)}-{number}"
 
 
 def render(
-    operation: Operation, step: Step, destination_version_id: UUID, params: Mapping[str, Any]
+    loaded: Loaded, operation: Operation, step: Step, destination_version_id: UUID, params: Mapping[str, Any]
 ) -> Outgoing | Missing:
     """The step's request from the parameters and from what the earlier steps brought."""
     destination = definitions.destination(destination_version_id)
     action = destination.actions[step.action]
-    operation_id = UUID(operation.id)
     key = idempotency_key(
-        operation_id.bytes, step.number, step.revision, length_max=action.profile.protection.key_length_max
+        loaded.team_id.bytes,
+        loaded.operation_id,
+        step.name,
+        step.revision,
+        length_max=action.profile.protection.key_length_max,
     )
     rendered = render_request(
         action,
         params=params,
-        step_identity=step_identity(operation_id, step.number),
+        step_identity=loaded.identities[step.number],
         references={
             earlier.name: earlier.reference for earlier in operation.earlier(step) if earlier.reference
         },
         key=key,
         base_url=destination.base_url,
-        operation_id=public("op", operation_id),
+        operation_id=public("op", loaded.id),
     )
     return rendered if isinstance(rendered, Missing) else Outgoing(rendered, key)
 
@@ -76,7 +79,7 @@ def renderer(
 
     def rendered(operation: Operation, step: Step) -> Rendered:
         if number not in loaded.renderings:
-            outgoing = render(operation, step, destination_version_id, params_of())
+            outgoing = render(loaded, operation, step, destination_version_id, params_of())
             if isinstance(outgoing, Missing):
                 return Rendered(None, outgoing.fields)
             loaded.renderings[number] = outgoing

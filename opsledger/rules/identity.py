@@ -21,6 +21,7 @@ from opsledger.rules.reading import Number
 OPERATION_ID_LENGTH_MAX = 200
 KEY_LENGTH_MIN = 26  # 130 bits in base 32
 _KEY_LENGTH = 32  # 160 bits; shorter only where the destination takes less
+_IDENTITY_LENGTH = 26
 _DEPTH_MAX = 100
 
 # Canonical JSON
@@ -105,18 +106,31 @@ def dedupe_key(source_id: str, event_id: str) -> bytes:
     return digest(b"event 1", _bytes(source_id), _bytes(event_id))
 
 
-def idempotency_key(operation_uuid_bytes: bytes, step_number: int, revision: int, length_max: int) -> str:
+def step_identity(team: bytes, operation_id: str, step: str) -> str:
+    """What a destination keeps of us on a record: one step of one action, whatever the revision and the attempt.
+
+    `ol_` and 26 characters of `0-9a-v`, 130 bits. It follows from the team's number, the caller's own operation id and
+    the step's name alone, so that an operation that is recorded again, in a restored database, finds its own records.
+    """
+    return f"ol_{_base32(digest(b'step identity 1', team, _bytes(operation_id), _bytes(step)))[:_IDENTITY_LENGTH]}"
+
+
+def idempotency_key(team: bytes, operation_id: str, step: str, revision: int, length_max: int) -> str:
     """The key under which a step's revision is sent: the same for every attempt, another for every revision.
 
-    26 to 32 characters of `0-9a-v`, at least 130 bits. ValueError when the destination takes fewer.
+    It follows from the same as the step's identity, and from the revision: an operation that is recorded again has the
+    keys that it had. 26 to 32 characters of `0-9a-v`, at least 130 bits. ValueError when the destination takes fewer.
     """
     if length_max < KEY_LENGTH_MIN:
         raise ValueError(
             f"the destination takes {length_max} characters as a key; {KEY_LENGTH_MIN} are needed"
         )
-    numbers = (step_number.to_bytes(8, "big"), revision.to_bytes(8, "big"))
-    key = base64.b32hexencode(digest(b"idempotency key 1", operation_uuid_bytes, *numbers))
-    return key.decode().lower()[: min(_KEY_LENGTH, length_max)]
+    action = (team, _bytes(operation_id), _bytes(step), revision.to_bytes(8, "big"))
+    return _base32(digest(b"idempotency key 2", *action))[: min(_KEY_LENGTH, length_max)]
+
+
+def _base32(digested: bytes) -> str:
+    return base64.b32hexencode(digested).decode().lower()
 
 
 def _bytes(text: str) -> bytes:

@@ -25,14 +25,13 @@ from opsledger.ledger.actions.open import Opened, open_operations
 from opsledger.ledger.actions.record import Looked, Sent, record_looks, record_sends, record_time_passed
 from opsledger.ledger.actions.settle import Decision, settle_hold, settle_withdraw
 from opsledger.ledger.models import Attempt, Definition, Destination, Hold, Recovery, Step
-from opsledger.ledger.rendering import step_identity
 from opsledger.lib.ids import new_id, public
 from opsledger.rules.answers import Answer
 from opsledger.rules.facts import FoundRecord, LookupFact, LookupStatus
 from opsledger.rules.learning import Finding
 from opsledger.rules.record import KnownBy
 from opsledger.rules.states import HoldReason, NoChange, Outcome
-from tests.desk import Desk, desk, params, sandbox
+from tests.desk import Desk, desk, params, sandbox, step_identity
 
 __all__ = ["EVERY_STEP_QUESTION", "Scenes", "desk", "hold_path", "path_of", "sandbox", "scenes"]
 

@@ -14,7 +14,7 @@ from scenes import Scenes, path_of
 
 from opsledger.engine.wire import installed_wire
 from opsledger.ledger.actions.open import Opened
-from opsledger.ledger.rendering import step_identity
+from tests.desk import step_identity
 
 pytestmark = pytest.mark.browser
 

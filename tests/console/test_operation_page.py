@@ -21,12 +21,12 @@ from opsledger.engine.wire import installed_wire
 from opsledger.journal.models import Entry
 from opsledger.ledger.actions.settle import settle_note_on_operation
 from opsledger.ledger.models import Evidence, Hold, Operation, Step
-from opsledger.ledger.rendering import step_identity
 from opsledger.lib.ids import public
 from opsledger.rules.answers import ANSWERS, Answer, answers_for
 from opsledger.rules.learning import Finding
 from opsledger.rules.record import KnownBy
 from opsledger.rules.states import HoldReason, Outcome
+from tests.desk import step_identity
 
 CARD_OF = {answer: spec[0] for spec in decision._CARDS for _, answer in spec[2]}
 

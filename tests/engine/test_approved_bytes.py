@@ -6,8 +6,7 @@ import psycopg
 import pytest
 
 from opsledger.ledger.models import Hold
-from opsledger.ledger.rendering import step_identity
-from tests.desk import Desk
+from tests.desk import Desk, step_identity
 
 
 @pytest.mark.parametrize(

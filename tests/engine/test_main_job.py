@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from django.core.management import call_command
 
-from opsledger.ledger.rendering import step_identity
-from tests.desk import Desk
+from tests.desk import Desk, step_identity
 
 
 def test_an_ordinary_operation_is_sent_once_per_step(desk: Desk) -> None:

@@ -12,9 +12,8 @@ from django.db import connection
 from opsledger.ledger.actions.open import open_operations
 from opsledger.ledger.actions.settle import By, Decision, Refused, Stale, settle_hold
 from opsledger.ledger.models import Attempt, Hold
-from opsledger.ledger.rendering import step_identity
 from opsledger.rules.answers import Answer
-from tests.desk import Desk
+from tests.desk import Desk, step_identity
 
 OWNER = By("person:test-owner", "Test owner")
 

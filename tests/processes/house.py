@@ -33,7 +33,6 @@ from opsledger.engine.loading import read_files
 from opsledger.ledger.actions.definitions import AnyDefinition, current_workflow, forget_current, load
 from opsledger.ledger.actions.open import NewOperation, Opened, open_operations
 from opsledger.ledger.definitions import forget_parsed
-from opsledger.ledger.rendering import step_identity
 from opsledger.local.broker import Broker
 from opsledger.local.children import end_session, spawn
 from opsledger.local.options import Options
@@ -41,7 +40,7 @@ from opsledger.local.postgres import Postgres, Urls
 from opsledger.local.programs import PLAN, Program
 from opsledger.rules.definitions import DestinationDefinition
 from opsledger.rules.profile import FinalEffect, Lookup, Retries, Timing
-from tests.desk import DEFINITIONS, WIRE, params
+from tests.desk import DEFINITIONS, WIRE, params, step_identity
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 CONNECT_SECONDS, TOTAL_SECONDS, LEASE_SECONDS = 1.0, 1.5, 3.0
@@ -261,13 +260,13 @@ class House:
         effects = Counter(one["identity"] for one in self.sandbox.effects())
         wrong = []
         steps = self.rows(
-            "SELECT s.operation_id, s.number, s.state, s.act, o.state AS operation_state,"
+            "SELECT s.operation_id, s.number, s.identity, s.state, s.act, o.state AS operation_state,"
             " (SELECT count(*) FROM ledger_attempt a WHERE a.step_id = s.id) AS attempts,"
             " (SELECT count(*) FROM ledger_hold h WHERE h.step_id = s.id AND h.closed_at IS NULL) AS holds"
             " FROM ledger_step s JOIN ledger_operation o ON o.id = s.operation_id"
         )
         for step in steps:
-            identity = step_identity(step["operation_id"], step["number"])
+            identity = step["identity"]
             wrong += [
                 f"{step} {why}" for why in _broken(step, sends.pop(identity, 0), effects.pop(identity, 0))
             ]

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from opsledger.ledger.rendering import step_identity
+from tests.desk import step_identity
 from tests.processes.house import House, Running, until
 
 COUNT = 1_000

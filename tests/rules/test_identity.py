@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import unicodedata
 from decimal import Decimal
 from typing import Any
@@ -24,6 +25,7 @@ from opsledger.rules.identity import (
     looks_the_same,
     operation_digest,
     refuse_operation_id,
+    step_identity,
 )
 from opsledger.rules.reading import read_json
 
@@ -172,33 +174,71 @@ def test_event_keys_are_injective_over_field_boundaries(pair: list[tuple[str, st
     assert dedupe_key(*pair[0]) != dedupe_key(*pair[1])
 
 
-def test_a_key_is_the_same_for_every_attempt_and_another_for_every_step_and_revision() -> None:
-    assert idempotency_key(UUID_BYTES, 1, 1, 255) == idempotency_key(UUID_BYTES, 1, 1, 255)
-    keys = {
-        idempotency_key(operation, step, revision, 255)
-        for operation in (UUID_BYTES, bytes(16))
-        for step in (1, 2, 11, 256)
-        for revision in (1, 2, 11, 256)
-    }
-    assert len(keys) == 32
+TEAM, OTHER_TEAM = UUID_BYTES, bytes(16)
+ACTION = (TEAM, "shop:1", "create_task")
+OTHERS = {
+    "another team": (OTHER_TEAM, "shop:1", "create_task"),
+    "another operation": (TEAM, "shop:2", "create_task"),
+    "the operation's id in capitals": (TEAM, "SHOP:1", "create_task"),
+    "a blank at its end": (TEAM, "shop:1 ", "create_task"),
+    "another step": (TEAM, "shop:1", "send_message"),
+    "the border one further": (TEAM, "shop:1c", "reate_task"),
+    "the border one before": (TEAM, "shop:", "1create_task"),
+    "all of it in the operation's id": (TEAM, "shop:1create_task", ""),
+    "part of the team's number in the operation's id": (
+        TEAM[:-1],
+        TEAM[-1:].decode("latin-1") + "shop:1",
+        "create_task",
+    ),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS.keys())
+def test_another_action_has_another_key_and_another_identity(other: tuple[bytes, str, str]) -> None:
+    assert step_identity(*other) != step_identity(*ACTION)
+    assert idempotency_key(*other, 1, 255) != idempotency_key(*ACTION, 1, 255)
+
+
+def test_the_same_action_has_the_same_key_and_identity_wherever_it_is_recorded() -> None:
+    assert step_identity(*ACTION) == step_identity(*ACTION)
+    assert idempotency_key(*ACTION, 1, 255) == idempotency_key(*ACTION, 1, 255)
+    assert step_identity(*ACTION)[3:] != idempotency_key(*ACTION, 1, 26)
+
+
+def test_every_revision_has_a_key_of_its_own() -> None:
+    assert len({idempotency_key(*ACTION, revision, 255) for revision in (1, 2, 11, 256)}) == 4
+
+
+@UNHURRIED
+@given(st.lists(st.tuples(st.text(max_size=4), st.text(max_size=4)), min_size=2, max_size=2, unique=True))
+def test_keys_and_identities_are_injective_over_field_boundaries(pair: list[tuple[str, str]]) -> None:
+    one, other = pair
+    assert step_identity(TEAM, *one) != step_identity(TEAM, *other)
+    assert idempotency_key(TEAM, *one, 1, 255) != idempotency_key(TEAM, *other, 1, 255)
+
+
+@pytest.mark.parametrize("operation_id", ["x", "é" * 200, "\ud83d", "a/b?c=d&e%20"], ids=ascii)
+def test_an_identity_is_29_plain_characters_whatever_the_operations_id(operation_id: str) -> None:
+    assert re.fullmatch(r"ol_[0-9a-v]{26}", step_identity(TEAM, operation_id, "s" * 63))
 
 
 @pytest.mark.parametrize(("length_max", "length"), [(26, 26), (30, 30), (32, 32), (255, 32)])
 def test_a_key_is_ascii_and_fits_the_destination(length_max: int, length: int) -> None:
-    key = idempotency_key(UUID_BYTES, 1, 1, length_max)
+    key = idempotency_key(*ACTION, 1, length_max)
     assert len(key) == length
     assert set(key) <= set("0123456789abcdefghijklmnopqrstuv")
-    assert idempotency_key(UUID_BYTES, 1, 1, 255).startswith(key)
+    assert idempotency_key(*ACTION, 1, 255).startswith(key)
 
 
 def test_a_key_that_would_hold_less_than_128_bits_is_refused() -> None:
     assert KEY_LENGTH_MIN * 5 >= 128
     with pytest.raises(ValueError, match="takes 25 characters as a key; 26 are needed"):
-        idempotency_key(UUID_BYTES, 1, 1, 25)
+        idempotency_key(*ACTION, 1, 25)
 
 
 def test_a_key_never_changes_between_releases() -> None:
-    assert idempotency_key(UUID_BYTES, 3, 2, 255) == "iduu094l4psbtfbu88pspuqirkqjev7q"
+    assert idempotency_key(TEAM, "shop:1", "create_task", 2, 255) == "89uroj6oskvui3ncuf71o90fs2s25b0i"
+    assert step_identity(TEAM, "shop:1", "create_task") == "ol_5luid3mv9cimn5v220pindv97k"
     assert hex_digest(b"a", b"bc") == "3fafa1cf2f19a7c1129beb20cf0983f73a489a221fc0dd2f16d1be292d089205"
     assert (
         operation_digest("w", "{}", b"").hex()

@@ -56,6 +56,7 @@ class ClaimedLook:
     destination_version_id: UUID
     action: str
     destination_slug: str
+    identity: str | None  # as stored (rendering.identity_of)
     method: str | None
     url: str | None
     headers: str | None

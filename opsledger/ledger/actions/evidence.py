@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
+from django.db.models import QuerySet
 
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.change import Change, change_here
@@ -30,7 +31,7 @@ from opsledger.ledger.actions.report import (
 from opsledger.ledger.actions.settle import By, Refused
 from opsledger.ledger.models import Step, StepRequest
 from opsledger.ledger.records import Loaded, lock
-from opsledger.ledger.rendering import step_identity
+from opsledger.ledger.rendering import identity_of
 from opsledger.lib.ids import parse, public
 from opsledger.lib.recent import Recent
 from opsledger.rules import transitions
@@ -89,7 +90,7 @@ def _add_found(team_id: UUID, operation_id: UUID, step_name: str, statement: Sta
         operation_id=operation_id,
         step_number=row.number,
         destination_id=row.destination_id,
-        identity=step_identity(operation_id, row.number),
+        identity=identity_of(row.identity, operation_id, row.number),
         request_fields=sent_fields(bytes(request.body), profile.lookup),
         fact=LookupFact(LookupStatus.RECORDS, (found,), complete=False),
         evidence=evidence,
@@ -206,12 +207,17 @@ def _step_told_of(team_id: UUID, reporting: ReportingAction, body: Mapping[str, 
     )
     identity, reference = _at(body, report.identity), _at(body, report.reference)
     if identity is not None:
-        operation, _, number = identity.rpartition("-")
-        found = parse("op", operation)
-        if found is None or not (number.isascii() and number.isdigit() and len(number) < 4):
-            return None
-        return steps.filter(operation_id=found, number=int(number)).first()
+        return steps.filter(identity=identity).first() or _step_from_before(steps, identity)
     return steps.filter(reference=reference).first() if reference else None
+
+
+def _step_from_before(steps: QuerySet[Step], identity: str) -> Step | None:
+    """A step whose identity is not stored (rendering.identity_of)."""
+    operation, _, number = identity.rpartition("-")
+    found = parse("op", operation)
+    if found is None or not (number.isascii() and number.isdigit() and len(number) < 4):
+        return None
+    return steps.filter(operation_id=found, number=int(number), identity__isnull=True).first()
 
 
 def _at(body: Mapping[str, Any], path: str) -> str | None:

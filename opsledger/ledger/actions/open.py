@@ -26,7 +26,7 @@ from opsledger.ledger.sql import statement
 from opsledger.lib.ids import new_id
 from opsledger.lib.strict_json import projection
 from opsledger.rules.fold import opened
-from opsledger.rules.identity import canonical_json, operation_digest
+from opsledger.rules.identity import canonical_json, operation_digest, step_identity
 from opsledger.rules.next_step import Policy
 from opsledger.rules.record import Operation, Step
 from opsledger.rules.rendering import render_text
@@ -104,6 +104,7 @@ def _build(one: NewOperation, now: datetime) -> tuple[Loaded, dict[str, Any]]:
         definition_id, version_id = one.destinations[number]
         record.steps.append(Step(number, words.name, words.destination, words.action, words.performer))
         loaded.step_ids[number], loaded.destination_ids[number] = new_id(), definition_id
+        loaded.identities[number] = step_identity(one.team_id.bytes, one.operation_id, words.name)
         loaded.policies[number] = Policy(
             profile=definitions.destination(version_id).actions[words.action].profile,
             accepted_is_enough=words.accepted_is_enough,
@@ -157,6 +158,7 @@ def _new_step(one: NewOperation, changed: Changed, step: Step) -> dict[str, Any]
         **_step_row(changed, step),
         "number": step.number,
         "name": step.name,
+        "identity": changed.loaded.identities[step.number],
         "title": words.title,
         "destination_id": str(definition_id),
         "destination_version_id": str(version_id),

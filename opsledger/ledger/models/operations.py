@@ -143,6 +143,7 @@ class Step(models.Model):
     operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="steps")
     number = models.SmallIntegerField()
     name = models.TextField()
+    identity = models.TextField(null=True)  # noqa: DJ001  rules.identity; null: from before it was stored
     title = models.TextField()
     destination = models.ForeignKey(Definition, on_delete=models.PROTECT, related_name="+")
     destination_version = models.ForeignKey(DefinitionVersion, on_delete=models.PROTECT, related_name="+")
@@ -226,6 +227,7 @@ class Step(models.Model):
                 condition=Q(reference__isnull=False),
                 name="step_reference_prefix",
             ),
+            models.Index(fields=["identity"], condition=Q(identity__isnull=False), name="step_by_identity"),
         ]
 
     def __str__(self) -> str:

@@ -13,12 +13,13 @@ from psycopg.rows import namedtuple_row
 
 from opsledger.ledger import definitions
 from opsledger.ledger.queries.record import AttemptRecord, HoldRecord, Record, StepRecord, record_of
-from opsledger.ledger.rendering import step_identity
+from opsledger.ledger.rendering import identity_of
 from opsledger.rules.definitions import ActionDefinition, DestinationDefinition, WorkflowDefinition
 from opsledger.rules.record import Hold, Operation, Step
 
 _STEPS = """
-SELECT s.id, s.number, s.action, s.destination_version_id, q.method, q.url, q.body, q.digest, v.number AS destination_number
+SELECT s.id, s.number, s.identity, s.action, s.destination_version_id, q.method, q.url, q.body, q.digest,
+       v.number AS destination_number
   FROM ledger_step s
   JOIN ledger_definitionversion v ON v.id = s.destination_version_id
   LEFT JOIN ledger_steprequest q ON q.step_id = s.id AND q.revision = s.revision
@@ -111,7 +112,7 @@ def _step(row: Any, record: Record) -> StepView:
         destination=destination,
         destination_number=row.destination_number,
         action=destination.actions[row.action],
-        identity=step_identity(record.id, row.number),
+        identity=identity_of(row.identity, record.id, row.number),
         method=row.method,
         url=row.url,
         body=bytes(row.body) if row.body is not None else b"",

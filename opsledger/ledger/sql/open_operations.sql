@@ -19,18 +19,18 @@ WITH doc AS MATERIALIZED (
 ), params AS (
     INSERT INTO ledger_operationparams (operation_id, params) SELECT id, params FROM new
 ), steps AS (
-    INSERT INTO ledger_step (id, team_id, operation_id, number, name, title, destination_id, destination_version_id,
+    INSERT INTO ledger_step (id, team_id, operation_id, number, name, identity, title, destination_id, destination_version_id,
                              destination_slug, action, performer, state, revision, request_digest, tries_extra, ready_at,
                              looks, looks_none, rejection_waived, lateness_waived, final_waived, never_known, go_on_after,
                              not_ours, integrity_alarm, record_changed, answered_with_error,
                              approval_needed, act, act_at, attempt_count,
                              tries_used, tries_max, lease_seconds, total_seconds)
-    SELECT s.id, new.team_id, new.id, s.number, s.name, s.title, s.destination_id, s.destination_version_id,
+    SELECT s.id, new.team_id, new.id, s.number, s.name, s.identity, s.title, s.destination_id, s.destination_version_id,
            s.destination_slug, s.action, s.performer, s.state, 1, s.request_digest, 0, s.ready_at,
            0, 0, false, false, false, false, false, '[]', false, NULL, false, s.approval_needed, s.act, s.act_at, 0,
            0, s.tries_max, s.lease_seconds, s.total_seconds
       FROM new, json_to_recordset(new.steps) AS s(
-           id uuid, number smallint, name text, title text, destination_id uuid, destination_version_id uuid,
+           id uuid, number smallint, name text, identity text, title text, destination_id uuid, destination_version_id uuid,
            destination_slug text, action text, performer text, state text, request_digest text, ready_at timestamptz,
            approval_needed boolean, act text, act_at timestamptz, tries_max integer, lease_seconds double precision,
            total_seconds double precision)
