@@ -1,8 +1,13 @@
-"""`POST /hooks/{source}`: deliveries. Raw body first, the signature over these bytes, 2xx only after the commit."""
+"""`POST /hooks/{source}`: deliveries. Raw body first, the signature over these bytes, 2xx only after the commit.
+
+A slug belongs to a team, so several teams may have a source of one name. The signature says whose delivery it is; a team
+that adds such a source takes nothing away from another. Where two of them have the same secret nobody guesses.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
@@ -51,31 +56,60 @@ def deliver(request: HttpRequest, source: str) -> HttpResponse:
         return respond_problem(Problem("method", "Send POST.", headers={"Allow": "POST"}))
     try:
         raw = raw_body(request)
-        known = _sources.get(source)
     except Problem as problem:
-        known = _sources.get(source)
-        _count(known, Refusal(problem.code, problem.kind.status, problem.kind.title))
-        return respond_problem(problem) if known else _unknown()
-    if known is None:
-        _count(None, Refusal("unknown_source", 404, "A delivery came to a source that does not exist."))
+        named = _sources.get(source)
+        _count(named, Refusal(problem.code, problem.kind.status, problem.kind.title))
+        return respond_problem(problem) if named else _unknown()
+    named = _sources.get(source)
+    if not named:
+        _count((), Refusal("unknown_source", 404, "A delivery came to a source that does not exist."))
         return _unknown()
+    return _receive(request, named, raw)
+
+
+def _receive(request: HttpRequest, named: Sequence[Known], raw: bytes) -> HttpResponse:
+    """The one source of this name that the signature belongs to takes it.
+
+    Where it belongs to none, each of them counts why; where it belongs to several, nothing is recorded for any.
+    """
+    now, headers = datetime.now(UTC), headers_of(request)
+    told = [(known, _told(known, headers, raw, now)) for known in named]
+    signed = [(known, one) for known, one in told if not _is_strange(one)]
+    if len(signed) > 1:
+        _count([known for known, _ in signed], _AMBIGUOUS)
+        return _refused(_AMBIGUOUS)
+    if not signed:
+        for known, refusal in told:
+            if isinstance(refusal, Refusal):
+                _count([known], refusal)
+        return _refused(max((one for _, one in told if isinstance(one, Refusal)), key=lambda one: one.status))
+    known, occurrence = signed[0]
     request.log_ids = {"source": known.slug, "team_id": known.team_id}  # type: ignore[attr-defined]
-    return _receive(request, known, raw)
+    if isinstance(occurrence, Refusal):
+        _count([known], occurrence)
+        return _refused(occurrence)
+    return _record(request, known, raw, occurrence)
 
 
-def _receive(request: HttpRequest, known: Known, raw: bytes) -> HttpResponse:
+def _told(known: Known, headers: Headers, raw: bytes, now: datetime) -> Occurrence | Refusal:
+    source, secrets = definitions.source(known.version_id), _secrets.get(known.version_id)
+    return receive(source, headers, raw, now, secrets, bytes_max=settings.INTAKE_BODY_BYTES_MAX)
+
+
+def _is_strange(told: Occurrence | Refusal) -> bool:
+    """No secret of this source signed it, as far as is known here: 401, or 503 where the secret is not configured."""
+    return isinstance(told, Refusal) and told.status in {401, 503}
+
+
+_AMBIGUOUS = Refusal(
+    "several_sources",
+    409,
+    "Sources of several teams have this name and this secret, so it can't be told whose delivery it is.",
+)
+
+
+def _record(request: HttpRequest, known: Known, raw: bytes, told: Occurrence) -> HttpResponse:
     definition = definitions.source(known.version_id)
-    told = receive(
-        definition,
-        headers_of(request),
-        raw,
-        datetime.now(UTC),
-        _secrets.get(known.version_id),
-        bytes_max=settings.INTAKE_BODY_BYTES_MAX,
-    )
-    if isinstance(told, Refusal):
-        _count(known, told)
-        return _refused(told)
     event = _event(known, request, raw, told)
     delivered = open_delivery(event, _wanted(definition, told), source=known.slug, told=told.projection)
     bell.ring()
@@ -158,15 +192,17 @@ def _refused(refusal: Refusal) -> HttpResponse:
 
 _TITLES = {
     401: ("The signature can’t be verified", "Sign the exact bytes with the secret that both sides have."),
+    409: ("Several sources have this name", "Deliver to the address with the source's own id, /hooks/src_…."),
     503: ("This source is not ready", "Send it again; the operators have been told."),
 }
 
 
-def _count(known: Known | None, refusal: Refusal) -> None:
+def _count(named: Sequence[Known], refusal: Refusal) -> None:
+    """With each source that it may have been meant for; without any, with none."""
+    whose: list[tuple[str, UUID | None]] = [(known.slug, known.team_id) for known in named]
     try:
-        record_refusal(
-            known.slug if known else "", known.team_id if known else None, refusal.reason, refusal.sentence
-        )
+        for slug, team_id in whose or [("", None)]:
+            record_refusal(slug, team_id, refusal.reason, refusal.sentence)
     except DatabaseError as why:  # the sender still gets its answer
         log.warning("a refusal was not counted: %s", type(why).__name__)
 
@@ -174,27 +210,26 @@ def _count(known: Known | None, refusal: Refusal) -> None:
 # Sources and their secrets, a few seconds old at most
 
 
-def _find(name: str) -> Known | None:
-    """By slug where only one team has it, else by `src_…`."""
+def _find(name: str) -> tuple[Known, ...]:
+    """The one of this `src_…` id, or all of this slug, the oldest first."""
     number = parse("src", name)
     condition, value = ("id = %s", number) if number else ("slug = %s", name)
     if "\x00" in name:
-        return None
+        return ()
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT id, current_id, team_id, slug FROM ledger_definition"
-            f" WHERE kind = 'source' AND current_id IS NOT NULL AND {condition} LIMIT 2",
+            f" WHERE kind = 'source' AND current_id IS NOT NULL AND {condition} ORDER BY id",
             [value],
         )
-        rows = cursor.fetchall()
-    return Known(*rows[0]) if len(rows) == 1 else None
+        return tuple(Known(*row) for row in cursor.fetchall())
 
 
 def _read_secrets(version_id: UUID) -> tuple[Secret, ...]:
     return configured_secrets(definitions.source(version_id), Env().text)
 
 
-_sources: Recent[str, Known | None] = Recent(_find, keep_seconds=2.0, count_max=1024)
+_sources: Recent[str, tuple[Known, ...]] = Recent(_find, keep_seconds=2.0, count_max=1024)
 _secrets: Recent[UUID, tuple[Secret, ...]] = Recent(_read_secrets, keep_seconds=2.0)
 
 

@@ -332,8 +332,90 @@ def test_an_unknown_source_is_a_404_that_tells_nothing_more(world: World, name: 
     assert refused("") == {"unknown_source": 1}
 
 
-def test_a_name_that_two_teams_use_is_not_guessed(world: World) -> None:
-    assert deliver(event(1), source="board").status_code == 404
+ELSEWHERE = "the secret of the other team"
+
+
+@pytest.fixture
+def two_shops(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Another team has a source of the same name, with a secret of its own."""
+    monkeypatch.setenv("ELSEWHERE_SECRET", ELSEWHERE)
+    text = DEFINITIONS.replace('"API_TEST_SECRET"', '"ELSEWHERE_SECRET"')
+    load(world.cast.returns.pk, [one for one in read(text) if one.slug == "shop"], actor="test")
+    forget_current()
+    hooks.forget()
+    return world
+
+
+def counted() -> set[tuple[str, str, int]]:
+    return set(Refusal.objects.values_list("team__slug", "reason", "count"))
+
+
+@pytest.mark.parametrize(("secret", "whose"), [(SECRET, "launch"), (ELSEWHERE, "returns")])
+def test_of_two_sources_with_one_name_the_signature_says_whose_delivery_it_is(
+    two_shops: World, secret: str, whose: str
+) -> None:
+    raw = json.dumps(event(1)).encode()
+    answer = deliver(raw, headers=signed(raw, secret))
+    assert answer.status_code == 202, answer.content
+    assert Event.objects.get().team == getattr(two_shops.cast, whose)
+    assert Operation.objects.get().team == getattr(two_shops.cast, whose)
+    assert counted() == set()
+
+
+def test_both_may_tell_of_the_same_event_id_and_it_is_two_events(two_shops: World) -> None:
+    raw = json.dumps(event(1)).encode()
+    for secret in (SECRET, ELSEWHERE):
+        assert deliver(raw, headers=signed(raw, secret)).json()["deliveries"] == 1
+    assert Event.objects.values("team").distinct().count() == 2
+
+
+def test_a_signature_of_neither_is_refused_and_counted_by_both(two_shops: World) -> None:
+    raw = json.dumps(event(1)).encode()
+    answer = deliver(raw, headers=signed(raw, "nobody's"))
+    assert (answer.status_code, answer.json()["code"]) == (401, "signature_mismatch")
+    teams = (two_shops.cast.launch.slug, two_shops.cast.returns.slug)
+    assert counted() == {(team, "signature_mismatch", 1) for team in teams}
+    assert not Event.objects.exists()
+
+
+def test_what_only_the_right_source_refuses_is_counted_there_alone(two_shops: World) -> None:
+    raw = b'{"type":"task.wanted"}'
+    answer = deliver(raw, headers=signed(raw, ELSEWHERE))
+    assert (answer.status_code, answer.json()["code"]) == (400, "event_id_missing")
+    assert counted() == {(two_shops.cast.returns.slug, "event_id_missing", 1)}
+
+
+def test_where_one_secret_is_not_configured_the_sender_tries_again(
+    two_shops: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ELSEWHERE_SECRET")
+    hooks.forget()
+    raw = json.dumps(event(1)).encode()
+    assert deliver(raw, headers=signed(raw, ELSEWHERE)).status_code == 503
+    assert deliver(raw).status_code == 202
+
+
+def test_two_sources_with_one_name_and_one_secret_are_not_guessed_between(
+    two_shops: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ELSEWHERE_SECRET", SECRET)
+    hooks.forget()
+    answer = deliver(event(1))
+    assert (answer.status_code, answer.json()["code"]) == (409, "several_sources")
+    assert "src_" in answer.json()["todo"]
+    teams = (two_shops.cast.launch.slug, two_shops.cast.returns.slug)
+    assert counted() == {(team, "several_sources", 1) for team in teams}
+    assert not Event.objects.exists()
+
+    own = two_shops.cast.returns.definition_set.get(slug="shop")
+    assert deliver(event(1), source=public("src", own.pk)).status_code == 202
+    assert Event.objects.get().team == two_shops.cast.returns
+
+
+def test_too_large_a_body_is_counted_by_all_of_that_name(two_shops: World) -> None:
+    assert deliver(b" " * (settings.INTAKE_BODY_BYTES_MAX + 1)).status_code == 413
+    assert {reason for _, reason, _ in counted()} == {"body_too_large"}
+    assert len(counted()) == 2
 
 
 def test_a_source_is_reached_by_its_public_id(world: World) -> None:
