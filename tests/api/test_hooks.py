@@ -98,6 +98,54 @@ def test_an_event_that_can_not_start_its_operation_is_kept_and_held(world: World
     assert not Operation.objects.exists()
 
 
+PRIVATE = "alice.4417@customers.example"
+QUOTED_BY_NOBODY: dict[str, tuple[dict[str, Any], str]] = {
+    "no number": ({"data": {"subject": "x", "amount": PRIVATE}}, "params.amount"),
+    "a number in words, very long": ({"data": {"subject": "x", "amount": PRIVATE * 99}}, "params.amount"),
+    "no text but a list": ({"data": {"subject": [PRIVATE]}}, "params.subject"),
+    "no text but an object": ({"data": {"subject": {PRIVATE: PRIVATE}}}, "params.subject"),
+    "no text but a number": ({"data": {"subject": 4417}}, "params.subject"),
+    "too long": ({"data": {"subject": "x", "account": PRIVATE * 999}}, "params.account"),
+    "something is missing beside it": ({"data": {"account": PRIVATE}}, "params.subject"),
+    "an address as the event's id": ({"id": PRIVATE}, "operation_id"),
+    "a telephone number as the event's id": ({"id": "+441632960441"}, "operation_id"),
+    "a line break in the event's id": ({"id": f"{PRIVATE}\n"}, ""),
+}
+
+
+@pytest.mark.parametrize(("told", "field"), QUOTED_BY_NOBODY.values(), ids=QUOTED_BY_NOBODY.keys())
+def test_a_hold_at_an_event_names_fields_and_quotes_nothing_of_the_payload(
+    world: World, told: dict[str, Any], field: str
+) -> None:
+    answer = deliver(event(1, **told))
+    kept = [answer.content.decode()]
+    if field:
+        hold = Hold.objects.get()
+        assert [path for path, _ in json.loads(hold.facts)["problems"]] == [field]
+        kept += [hold.facts, hold.title, hold.if_nobody]
+    else:
+        assert answer.status_code == 400  # an operation can't be named so: refused at the door
+        kept += Refusal.objects.values_list("last_sentence", flat=True)
+    kept += Entry.objects.values_list("body", flat=True)
+    assert not [text for text in kept if "4417" in text or "customers" in text or "0441" in text]
+
+
+@pytest.mark.parametrize("by", ["another body", "another operation"])
+def test_a_conflict_at_an_event_quotes_nothing_of_either(world: World, by: str) -> None:
+    if by == "another body":
+        deliver(event(1, data={"subject": f"Call {PRIVATE}"}))
+        deliver(event(1, data={"subject": f"Write {PRIVATE}"}))
+        expected = {"other_body"}
+    else:
+        world.auto.post("/operations", wanted("shop:evt_1", subject=PRIVATE))
+        deliver(event(1, data={"subject": f"Write {PRIVATE}"}))
+        expected = {"operation", "differs"}
+    hold = Hold.objects.get(reason="event_conflict")
+    assert set(json.loads(hold.facts)) == expected
+    kept = [hold.facts, hold.title, *Entry.objects.values_list("body", flat=True)]
+    assert not [text for text in kept if "4417" in text or "customers" in text]
+
+
 def test_a_redelivery_after_the_definition_was_mended_starts_it_and_ends_the_hold(world: World) -> None:
     deliver(event(1, data={"title": "Call"}))
     text = DEFINITIONS.replace('subject = "data.subject"', 'subject = "data.title"')
