@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from opsledger.lib.env import BadSetting, Env
 from opsledger.rules.definitions import DestinationDefinition
+from opsledger.rules.sendable import is_header
 
 
 class CredentialMissing(LookupError):
-    """The variable that should hold the credential is not set. The message names it."""
+    """The variable that should hold the credential is not set, or holds none. The message names it, never the value."""
 
 
 def credential_headers(
@@ -26,4 +27,9 @@ def credential_headers(
             f"{credential.environment} is not set, so {destination.slug} can't be called."
         )
     name, _, form = credential.header.partition(":")
-    return ((name.strip(), form.strip().replace("{secret}", secret)),)
+    header = name.strip(), form.strip().replace("{secret}", secret)
+    if not is_header(*header):
+        raise CredentialMissing(
+            f"{credential.environment} can't be sent to {destination.slug}: a header takes one line of ASCII text."
+        )
+    return (header,)

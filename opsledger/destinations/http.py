@@ -43,7 +43,10 @@ def wire_request(
     headers: Mapping[str, str] | list[Any],
     body: bytes,
 ) -> WireRequest:
-    """The frozen request with the credential's header, which goes to the destination's own origin only."""
+    """The frozen request with the credential's header, which goes to the destination's own origin only.
+
+    CredentialMissing where there is none, or one that no header can carry. What was frozen can be sent (rules.rendering).
+    """
     pairs = tuple(
         (str(name), str(value))
         for name, value in (headers.items() if isinstance(headers, Mapping) else headers)

@@ -16,6 +16,7 @@ from opsledger.rules.definitions import (
     with_environment,
 )
 from opsledger.rules.protection import refuse_profile
+from opsledger.rules.sendable import parse_url
 from opsledger.sources.registry import check_source
 
 AnyDefinition = DestinationDefinition | WorkflowDefinition | SourceDefinition
@@ -89,4 +90,16 @@ def _resolved(path: Path, one: AnyDefinition, problems: list[str]) -> AnyDefinit
     problems += [
         f"{path}: destination.{one.slug}: the variable {name} is not set" for name in dict.fromkeys(unset)
     ]
+    if not unset:
+        problems += [
+            f"{path}: destination.{one.slug}.base_url: {why}" for why in _unreachable(filled.base_url)
+        ]
     return filled
+
+
+def _unreachable(base_url: str) -> list[str]:
+    try:
+        parse_url(base_url)
+    except ValueError as why:
+        return [str(why)]
+    return []

@@ -33,6 +33,7 @@ from opsledger.rules.profile import (
     Timing,
 )
 from opsledger.rules.record import Performer
+from opsledger.rules.sendable import is_callers_header
 from opsledger.rules.states import HoldReason
 from opsledger.rules.templates import BadTemplate, Placeholder, parse, placeholders
 
@@ -118,6 +119,8 @@ def check_credential(credential: Credential, path: str, problems: Problems) -> N
     name, colon, value = credential.header.partition(":")
     if not colon or not _HEADER_NAME.fullmatch(name):
         problems.add(f"{path}.header", "must be written as Name: value")
+    elif not is_callers_header(name):
+        problems.add(f"{path}.header", f"names {name}, which is the transport's to set")
     check_template(value, {"secret"}, f"{path}.header", problems)
     if "{secret}" not in value:
         problems.add(f"{path}.header", "must hold {secret} where the secret goes")
@@ -160,8 +163,12 @@ def _check_request(action: ActionDefinition, path: str, problems: Problems) -> N
     for name, value in request.headers:
         if not _HEADER_NAME.fullmatch(name):
             problems.add(f"{path}.request.headers.{name}", "is not a header's name")
+        elif not is_callers_header(name):
+            problems.add(f"{path}.request.headers.{name}", "is the transport's to set; leave it out")
         check_template(value, roots, f"{path}.request.headers.{name}", problems)
     where, _, place = action.profile.protection.key_in.partition(":")
+    if where == "header" and not is_callers_header(place):
+        problems.add(f"{path}.protection.key_in", f"names {place}, which is the transport's to set")
     if where == "body" and not isinstance(_at(request.body, place.rpartition(".")[0]), dict):
         problems.add(
             f"{path}.protection.key_in", f"names {place}, but the request's body has no table for it"

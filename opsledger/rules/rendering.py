@@ -20,6 +20,7 @@ from opsledger.rules.building import Problems
 from opsledger.rules.definition_types import ActionDefinition, DestinationDefinition
 from opsledger.rules.profile import ProtectionKind
 from opsledger.rules.reading import Number
+from opsledger.rules.sendable import unsendable
 from opsledger.rules.templates import ABSENT, Absent, look_up, parse, whole
 
 MASK = "••••"
@@ -68,7 +69,7 @@ def render_request(
     operation_id: str = "",
     content: Mapping[str, Any] | None = None,
 ) -> RenderedRequest | Missing:
-    """The request of a step, or what it lacks.
+    """The request of a step, or what it lacks or holds that can't be sent.
 
     `references` are those of earlier steps by name; `base_url` is resolved; `operation_id` is our public id.
     """
@@ -89,7 +90,9 @@ def render_request(
         problems.add("key", f"is longer than the {protection.key_length_max} characters that fit")
     if problems:
         return Missing(tuple(problems.found))
-    return _request(request.method, url, headers, body, placed, key)
+    made = _request(request.method, url, headers, body, placed, key)
+    wrong = unsendable(made.method, made.url, made.headers, made.body)
+    return Missing(wrong) if wrong else made
 
 
 def render_search(

@@ -440,6 +440,20 @@ def test_all_mistakes_are_told_at_once() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "name", ["Host", "content-length", "Connection", "Transfer-Encoding", "TE", "Upgrade"]
+)
+@pytest.mark.parametrize("where", ["request/headers", "protection/key_in", "credential"])
+def test_a_header_that_is_the_transports_to_set_is_refused_when_it_is_loaded(name: str, where: str) -> None:
+    path, value = {
+        "request/headers": (ACT + "request/headers", {name: "x"}),
+        "protection/key_in": (ACT + "protection/key_in", f"header:{name}"),
+        "credential": ("destination/crm/credential/header", f"{name}: {{secret}}"),
+    }[where]
+    _, problems = read_definitions(changed(path, value))
+    assert [message for _, message in problems if "transport's to set" in message]
+
+
 TOGETHER = {
     "destination": (
         "workflow/call/steps/0/destination",

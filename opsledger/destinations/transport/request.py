@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-import ipaddress
-import re
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 import h11
 
-Headers = tuple[tuple[str, str], ...]
+from opsledger.rules.sendable import Headers, Target, header_problems, is_sent_method, own_headers, parse_url
 
-_PRINTABLE_URL = re.compile(r"[\x21-\x7e]+")
-_HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
-_BRACKETED = re.compile(r"\[[^\]]*\](:[0-9]*)?")
-_HOST_LENGTH_MAX = 253
-_DEFAULT_PORTS = {"http": 80, "https": 443}
-# They change framing, reuse or the route, which are the transport's to decide.
-_REFUSED_HEADERS = frozenset(
-    {
-        "expect",
-        "keep-alive",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
-)
-_REFUSED_METHODS = frozenset({"CONNECT", "TRACE"})
-_METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+__all__ = [
+    "Headers",
+    "Proxy",
+    "SendLimits",
+    "Target",
+    "WireRequest",
+    "parse_url",
+    "request_problem",
+    "wire_headers",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +48,6 @@ class SendLimits:
             raise ValueError("connect_seconds must be above zero and below total_seconds")
         if self.reply_bytes_max < 1:
             raise ValueError("reply_bytes_max must be at least 1")
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A URL in its parts. `path` keeps the bytes as written; `authority` is the Host header."""
-
-    scheme: str
-    host: str
-    port: int
-    authority: str
-    path: str
-
-    @property
-    def tls(self) -> bool:
-        return self.scheme == "https"
-
-    @property
-    def host_and_port(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,49 +87,13 @@ def request_problem(request: WireRequest) -> str:
     return ""
 
 
-def parse_url(url: str) -> Target:
-    """Raises ValueError, with the reason, for every URL of which two readers could think differently."""
-    if not _PRINTABLE_URL.fullmatch(url) or "\\" in url:
-        raise ValueError("the URL may hold printable ASCII only, without spaces and backslashes")
-    parts = urlsplit(url)
-    if parts.scheme not in _DEFAULT_PORTS or not url[len(parts.scheme) :].startswith("://"):
-        raise ValueError("the URL must begin with http:// or https://")
-    if "@" in parts.netloc:
-        raise ValueError("the URL may not hold credentials")
-    if "#" in url:
-        raise ValueError("the URL may not hold a fragment")
-    port = _DEFAULT_PORTS[parts.scheme] if parts.port is None else parts.port
-    if port == 0:
-        raise ValueError("port 0 can't be connected to")
-    host = _host(parts.hostname or "", parts.netloc)
-    rest = url[len(parts.scheme) + 3 + len(parts.netloc) :]
-    path = rest if rest.startswith("/") else f"/{rest}"
-    return Target(parts.scheme, host, port, _authority(parts.netloc, parts.scheme), path)
-
-
-def _host(host: str, netloc: str) -> str:
-    if "[" in netloc:
-        if not _BRACKETED.fullmatch(netloc):
-            raise ValueError("nothing but a port may follow the address in brackets")
-        address = ipaddress.IPv6Address(host)  # its error is a ValueError with a reason
-        if address.scope_id is not None:
-            raise ValueError("the URL may not name a network interface")
-    elif not _HOST_NAME.fullmatch(host) or len(host) > _HOST_LENGTH_MAX:
-        raise ValueError("the URL must name a host; other letters than ASCII are written as xn--")
-    return host
-
-
-def _authority(netloc: str, scheme: str) -> str:
-    """The Host header: as written, without the scheme's own port."""
-    return netloc.removesuffix(f":{_DEFAULT_PORTS[scheme]}").removesuffix(":")
-
-
 def wire_headers(request: WireRequest) -> Headers:
     """All headers in the order sent: Host first, the caller's, then the transport's. Raises ValueError."""
-    if request.method in _REFUSED_METHODS or request.method != request.method.upper():
+    if not is_sent_method(request.method):
         raise ValueError("the method must be in capitals, and neither CONNECT nor TRACE")
-    ours = _our_headers(request)
-    _check_against(ours, request.headers)
+    ours = own_headers(request.method, parse_url(request.url).authority, request.body)
+    for name, why in header_problems(ours, request.headers):
+        raise ValueError(f"the header {name} {why}")
     headers = (("Host", ours.pop("host")), *_without(ours, request.headers), *_titled(ours))
     _check_syntax(request.method, headers)
     return headers
@@ -173,26 +105,6 @@ def _check_syntax(method: str, headers: Headers) -> None:
         h11.Request(method=method, target="/", headers=list(headers))
     except (h11.LocalProtocolError, UnicodeEncodeError) as error:
         raise ValueError("method, header names and values must be ASCII text of one line each") from error
-
-
-def _our_headers(request: WireRequest) -> dict[str, str]:
-    ours = {"host": parse_url(request.url).authority, "accept-encoding": "identity", "connection": "close"}
-    if request.body or request.method in _METHODS_WITH_BODY:
-        ours["content-length"] = str(len(request.body))
-    return ours
-
-
-def _check_against(ours: dict[str, str], headers: Headers) -> None:
-    seen: set[str] = set()
-    for name, value in headers:
-        lower = name.lower()
-        if lower in _REFUSED_HEADERS:
-            raise ValueError(f"the header {lower} is not the caller's to set")
-        if lower == "content-length" and lower not in ours:
-            raise ValueError("content-length is announced, but there is no body")
-        if lower in ours and (lower in seen or value.lower() != ours[lower].lower()):
-            raise ValueError(f"the header {lower} differs from what the transport sends")
-        seen.add(lower)
 
 
 def _without(ours: dict[str, str], headers: Headers) -> Headers:
