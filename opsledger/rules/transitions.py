@@ -23,7 +23,7 @@ from opsledger.rules.learning import (
     learn,
     not_delivered,
 )
-from opsledger.rules.next_step import decide, may_look
+from opsledger.rules.next_step import decide, may_look, planned_look_at
 from opsledger.rules.record import Act, Attempt, KnownBy, Operation, Step
 from opsledger.rules.settling import Moment, NotNow, close_hold, open_hold, settled
 from opsledger.rules.states import (
@@ -121,8 +121,7 @@ def looked(operation: Operation, number: int, look: Look, moment: Moment) -> Ope
     """
     after = operation.copy()
     step = after.step(number)
-    step.looks += 1
-    step.looked_at, step.look_at = moment.now, None
+    _count_look(step, moment)
     if look.counted:
         step.looks_none += 1
     hold = after.hold_on(number)
@@ -135,6 +134,16 @@ def looked(operation: Operation, number: int, look: Look, moment: Moment) -> Ope
     else:
         _compare_look(after, step, look, moment)
     return settled(after, moment)
+
+
+def _count_look(step: Step, moment: Moment) -> None:
+    """A look that was made before the next planned one (somebody asked) takes no planned one's place."""
+    planned_at = planned_look_at(step, moment.policies[step.number], moment.now)
+    if planned_at is None or planned_at <= moment.now:
+        step.looks += 1
+    step.looked_at = moment.now
+    if step.look_at is not None and step.look_at <= moment.now:
+        step.look_at = None
 
 
 # A lookup's answers that settle what is unknown. `accepted`: the record is there, its final effect is not proven yet.
