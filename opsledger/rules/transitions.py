@@ -109,6 +109,7 @@ class Look:
     reference: str | None = None
     counted: bool = False  # an answer that found nothing and counts (after the quiet period, all pages read)
     applies: bool = True  # False: recovery is not automatic here, the answer is proposed to the owner
+    planned: bool = True  # False: somebody told of a record, nobody looked because it was time to
     facts: Mapping[str, Any] | None = None
 
 
@@ -121,7 +122,7 @@ def looked(operation: Operation, number: int, look: Look, moment: Moment) -> Ope
     """
     after = operation.copy()
     step = after.step(number)
-    _count_look(step, moment)
+    _count_look(step, look, moment)
     if look.counted:
         step.looks_none += 1
     hold = after.hold_on(number)
@@ -136,13 +137,15 @@ def looked(operation: Operation, number: int, look: Look, moment: Moment) -> Ope
     return settled(after, moment)
 
 
-def _count_look(step: Step, moment: Moment) -> None:
-    """A look that was made before the next planned one (somebody asked) takes no planned one's place."""
+def _count_look(step: Step, look: Look, moment: Moment) -> None:
+    """A look that somebody asked for before the next planned one takes no planned one's place."""
     planned_at = planned_look_at(step, moment.policies[step.number], moment.now)
-    if planned_at is None or planned_at <= moment.now:
+    wanted = step.look_at is not None and step.look_at <= moment.now
+    between = wanted and planned_at is not None and planned_at > moment.now
+    if look.planned and not between:
         step.looks += 1
     step.looked_at = moment.now
-    if step.look_at is not None and step.look_at <= moment.now:
+    if wanted:
         step.look_at = None
 
 

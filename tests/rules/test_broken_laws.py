@@ -133,6 +133,17 @@ def test_a_look_that_a_person_wants_later_does_not_bring_a_send_forward() -> Non
     assert asked.step(1).act is Act.LOOK
 
 
+def test_records_that_others_tell_of_use_up_none_of_the_planned_looks() -> None:
+    world = World(policy(profile(lookup=LOOKUP)))
+    operation = unknown(world)
+    planned = operation.step(1).looks, operation.step(1).act_at
+
+    for _ in range(10):
+        operation = transitions.looked(operation, 1, Look("candidates", planned=False), world.moment)
+
+    assert (operation.step(1).looks, operation.step(1).act) == (planned[0], Act.LOOK)
+
+
 def test_looks_for_the_final_effect_are_not_used_up_by_questions() -> None:
     world = World(policy(profile(lookup=LOOKUP, final_effect=BY_LOOKUP)))
     operation = world.sent(world.opened(), accepted())
