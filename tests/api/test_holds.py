@@ -240,7 +240,7 @@ def test_an_answer_can_be_taken_back(world: World) -> None:
 
 def test_a_destination_goes_on_when_an_owner_or_admin_says_so(world: World) -> None:
     destination = Destination.objects.get(team=world.cast.launch, slug="crm")
-    settle_pause(destination.pk, "they migrate", By("person:x", "Olga"))
+    settle_pause(destination.pk, destination.version, "they migrate", By("person:x", "Olga"))
     hold = world.owner.get("/holds").json()["items"][0]
     assert (hold["about"], hold["answers"], hold["destination"]) == ("destination", ["go_on"], "crm")
     assert settle(world, hold, "go_on", by="operator").status_code == 403

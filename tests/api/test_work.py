@@ -81,7 +81,7 @@ def test_a_claim_of_the_same_token_while_its_lease_runs_is_in_flight(ready: Worl
 
 def _stop(world: World) -> None:
     destination = Destination.objects.get(team=world.cast.launch, slug="crm")
-    settle_pause(destination.pk, "they migrate", By("person:x", "Olga"))
+    settle_pause(destination.pk, destination.version, "they migrate", By("person:x", "Olga"))
 
 
 CASES: list[tuple[str, Any, str, str | None]] = [

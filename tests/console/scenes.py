@@ -186,7 +186,8 @@ class Scenes:
     def stopped(self, slug: str = "crm_classic", reason: HoldReason = HoldReason.PAUSED) -> Hold:
         destination = Definition.objects.get(team=self.desk.team, kind="destination", slug=slug)
         if reason is HoldReason.PAUSED:
-            settle_pause(destination.pk, "Their upgrade runs until four.", by_person(self.owner))
+            version = Destination.objects.get(pk=destination.pk).version
+            settle_pause(destination.pk, version, "Their upgrade runs until four.", by_person(self.owner))
         else:
             record_access_refused(destination.pk)
         return Hold.objects.get(destination_id=destination.pk, reason=reason.value, closed_at__isnull=True)
