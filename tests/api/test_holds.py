@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -226,13 +227,35 @@ def test_a_check_plans_a_lookup(world: World) -> None:
 
 def test_an_answer_can_be_taken_back(world: World) -> None:
     settle(world, unknown(world), "happened", reference="T-1")
-    path = "/operations/order:1/steps/create_task/withdraw"
-    record = world.owner.post(path, {"reason": "it was another task"}).json()
+    record = world.decide("order:1", "steps/create_task/withdraw", reason="it was another task").json()
     assert [hold["reason"] for hold in record["holds"] if hold["closed_at"] is None] == ["disputed"]
     assert record["references"] == []
-    again = world.owner.post(path, {"reason": "again"})
+    again = world.decide("order:1", "steps/create_task/withdraw", reason="again")
     assert (again.status_code, again.json()["code"]) == (409, "not_now")
-    assert world.owner.post(path.replace("create_task", "nothing"), {"reason": "x"}).status_code == 404
+    assert world.decide("order:1", "steps/nothing/withdraw").status_code == 404
+
+
+@pytest.mark.parametrize("action", ["cancel", "steps/create_task/withdraw"])
+def test_a_decision_about_an_operation_needs_the_version_it_was_made_on(world: World, action: str) -> None:
+    settle(world, unknown(world), "happened", reference="T-1")
+    read = world.owner.get("/operations/order:1")
+    version, path = read.json()["version"], f"/operations/order:1/{action}"
+    assert read["ETag"] == f'"{version}"'
+    missing = world.owner.post(path, {"reason": "x"})
+    assert (missing.status_code, missing.json()["code"]) == (428, "version_needed")
+    odd = world.owner.post(path, {"reason": "x"}, If_Match="*")
+    assert (odd.status_code, odd.json()["errors"][0]["field"]) == (422, "If-Match")
+    stale = world.owner.post(path, {"reason": "x"}, if_match=version - 1)
+    assert (stale.status_code, stale.json()["code"], stale["ETag"]) == (412, "stale", f'"{version}"')
+    assert stale.json()["current"] == read.json()
+    assert world.owner.get("/operations/order:1").json() == read.json()
+
+    done = world.owner.post(path, {"reason": "x"}, if_match=version)
+
+    assert (done.status_code, done["ETag"]) == (200, f'"{done.json()["version"]}"')
+    assert done.json()["version"] > version
+    entry = Entry.objects.filter(kind__in=("cancel_requested", "withdrawn")).get()
+    assert json.loads(entry.body)["operation_version"] == version
 
 
 # Holds at destinations and events

@@ -90,7 +90,7 @@ CASES: list[tuple[str, Any, str, str | None]] = [
     ("unknown", lambda w: report(w, claim(w), "unknown"), "held", None),
     ("rejected", lambda w: report(w, claim(w), "no_change", no_change="rejected"), "held", None),
     ("put off", lambda w: report(w, claim(w), "no_change", no_change="deferred"), "not_now", None),
-    ("cancelled", lambda w: w.owner.post("/operations/order:1/cancel", {"reason": "x"}), "ended", None),
+    ("cancelled", lambda w: w.decide("order:1"), "ended", None),
     ("stopped", _stop, "stopped", None),
 ]
 

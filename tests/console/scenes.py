@@ -138,7 +138,10 @@ class Scenes:
     def disputed(self) -> Opened:
         opened = self.unknown()
         self.settle(opened, Answer.HAPPENED, reference="T-58500")
-        settle_withdraw(opened.id, 1, "It was the neighbour’s record.", by_person(self.owner))
+        version = self.desk.operation(opened).version
+        settle_withdraw(
+            opened.id, 1, "It was the neighbour’s record.", by_person(self.owner), version=version
+        )
         return opened
 
     def rejected(self) -> Opened:

@@ -226,15 +226,16 @@ def _keep_open(hold: Hold, decision: Decision) -> None:
 # Requests about an operation
 
 
-def settle_cancel(operation_id: UUID, reason: str, by: By, *, version: int | None = None) -> Changed:
-    """Cancels: nothing more is sent; what took effect is found out and said. `version`: of the operation, as it was read."""
+def settle_cancel(operation_id: UUID, reason: str, by: By, *, version: int) -> Changed:
+    """Cancels: nothing more is sent; what took effect is found out and said.
+
+    `version`: of the operation, as it was read; another one by now is OperationChanged.
+    """
     return _request(operation_id, "cancel_requested", reason, by, transitions.cancel_requested, version)
 
 
-def settle_withdraw(
-    operation_id: UUID, step_number: int, reason: str, by: By, *, version: int | None = None
-) -> Changed:
-    """An owner takes a person's answer back; the step is disputed and its reference freed."""
+def settle_withdraw(operation_id: UUID, step_number: int, reason: str, by: By, *, version: int) -> Changed:
+    """An owner takes a person's answer back; the step is disputed and its reference freed. `version`: as above."""
 
     def decide(record: Operation, moment: Moment) -> Operation:
         return transitions.withdrawn(record, step_number, moment, by=by.actor)
@@ -272,7 +273,9 @@ def _request(
             raise Refused(why.why) from why
 
     with transaction.atomic(durable=True):
-        kept = {"reason": keep_text(operation_id, reason)} if reason.strip() else {}
+        kept: dict[str, Any] = {"reason": keep_text(operation_id, reason)} if reason.strip() else {}
+        if version is not None:
+            kept["operation_version"] = version
         one = Change(
             kind=kind, actor=by.actor, decide=decide_loaded, facts={**facts, **kept}, closed_by=by.actor
         )
