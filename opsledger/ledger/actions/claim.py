@@ -35,6 +35,7 @@ class ClaimedSend:
     action: str
     destination_slug: str
     request_digest: str  # as approved and frozen on the step
+    send_until: datetime | None  # a send that begins later would be unprotected, or too late
     method: str
     url: str
     headers: str
