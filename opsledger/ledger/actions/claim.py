@@ -65,6 +65,7 @@ class ClaimedLook:
     idempotency_key: str | None
     team_id: UUID
     params: str
+    asked_at: datetime  # before the destination is asked
     hint: str | None  # a reference that the destination itself named for an unsettled attempt
 
 

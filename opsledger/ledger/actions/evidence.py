@@ -93,6 +93,7 @@ def _add_found(team_id: UUID, operation_id: UUID, step_name: str, statement: Sta
         request_fields=sent_fields(bytes(request.body), profile.lookup),
         fact=LookupFact(LookupStatus.RECORDS, (found,), complete=False),
         evidence=evidence,
+        planned=False,
     )
     record_looks([looked])
     return reported(operation_id, row)

@@ -21,9 +21,10 @@ from opsledger.ledger.actions.references import belongs_to_one, once_more, taken
 from opsledger.ledger.records import Loaded
 from opsledger.lib.ids import new_id
 from opsledger.rules import transitions
-from opsledger.rules.facts import LookupFact, LookupStatus
+from opsledger.rules.facts import FoundRecord, LookupFact
 from opsledger.rules.learning import Finding
 from opsledger.rules.matching import FieldRow, LookAnswer, LookupVerdict, judge, own_records
+from opsledger.rules.profile import Lookup
 from opsledger.rules.record import Operation, Step
 from opsledger.rules.rendering import mask
 from opsledger.rules.schedule import counts_as_look, next_delay_seconds
@@ -61,6 +62,8 @@ class Looked:
     fact: LookupFact
     evidence: NewEvidence
     final: str = ""  # what the found record says of the final effect: confirmed, failed or nothing yet
+    asked_at: datetime | None = None  # the database's time before it was asked; None: it can prove no absence
+    planned: bool = True  # False: somebody told of a record, nobody looked
 
 
 def record_sends(results: Sequence[Sent]) -> dict[UUID, Changed]:
@@ -179,7 +182,7 @@ def _looked(one: Looked) -> Change:
     def decide(loaded: Loaded, moment: Moment) -> Operation:
         named = _reference_named(one, loaded.record.step(one.step_number))
         taken_by = taken_from(loaded, one.step_number, named)
-        look, says, sentence, shown = _judged(one, loaded, moment.now, taken_by)
+        look, says, sentence, shown = _judged(one, loaded, taken_by)
         made.facts = {"step": one.step_number, "says": says, "evidence": str(one.evidence.id)}
         facts = {**one.evidence.facts, **shown}
         made.evidence = (replace(one.evidence, says=says, sentence=sentence, facts=facts),)
@@ -191,75 +194,82 @@ def _looked(one: Looked) -> Change:
 
 def _reference_named(one: Looked, step: Step) -> str | None:
     """The reference that the step would have by this answer."""
-    if step.state is StepState.ACCEPTED:
-        return one.fact.records[0].reference if one.fact.records else None
+    if step.state is StepState.ACCEPTED and step.reference is not None:
+        return None
     own = own_records(one.identity, one.fact, step.not_ours)
     return own[0].reference if len(own) == 1 else None
 
 
 def _judged(
-    one: Looked, loaded: Loaded, now: datetime, taken_by: str | None
+    one: Looked, loaded: Loaded, taken_by: str | None
 ) -> tuple[transitions.Look, str, str, dict[str, Any]]:
     """The rules' reading of the answer: what follows, our word, the sentence, and what the page shows."""
     step, policy = loaded.record.step(one.step_number), loaded.policies[one.step_number]
     lookup = policy.profile.lookup
-    if step.state is StepState.ACCEPTED:
-        return _judged_final(one, taken_by)
     if lookup is None:
         return transitions.Look("no_answer"), "no_answer", "This action has no lookup.", {}
-    latest = step.latest_possible_at or now
+    if step.state is StepState.ACCEPTED and step.reference is not None:
+        return _judged_final(one, step.reference)
     verdict = judge(
         one.identity,
         one.request_fields,
         lookup,
         one.fact,
-        counted=counts_as_look(now, latest, lookup),
+        counted=_counts(one, step, lookup),
         counted_before=step.looks_none,
         reference_taken_by=taken_by,
         effect=policy.profile.effect,
         not_ours=step.not_ours,
     )
-    answer = verdict.answer.value
-    if verdict.answer is LookAnswer.CONFIRMED and policy.profile.final_effect is not None:
-        answer = {"confirmed": "confirmed", "failed": "bounced"}.get(one.final, "accepted")
     shown = _shown(
         verdict, definitions.sensitive_fields(loaded.destination_version_ids[one.step_number], step.action)
     )
+    answer = verdict.answer.value
+    if verdict.answer is LookAnswer.CONFIRMED and step.state is StepState.ACCEPTED:
+        look, why, sentence, facts = _judged_final(one, verdict.reference)
+        return replace(look, facts={**shown, **facts}), why, sentence, {**shown, **facts}
+    if verdict.answer is LookAnswer.CONFIRMED and policy.profile.final_effect is not None:
+        answer = {"confirmed": "confirmed", "failed": "bounced"}.get(one.final, "accepted")
     look = transitions.Look(
         answer,
         reference=verdict.reference,
         counted=verdict.counted,
         applies=policy.automatic_recovery,
+        planned=one.planned,
         facts=shown,
     )
     return look, verdict.why, verdict.sentence, shown
 
 
-def _judged_final(one: Looked, taken_by: str | None) -> tuple[transitions.Look, str, str, dict[str, Any]]:
-    if taken_by is not None:
-        reference = one.fact.records[0].reference
-        facts = {"reference_taken": reference, "taken_by": taken_by}
-        sentence = f"The record {reference} was found, but operation {taken_by} holds it already."
-        return transitions.Look("no_answer", facts=facts), "reference_taken", sentence, facts
+def _counts(one: Looked, step: Step, lookup: Lookup) -> bool:
+    """Whether finding nothing counts: it was asked after the quiet period, and after the look before it had its answer."""
+    latest = step.latest_possible_at
+    if one.asked_at is None or latest is None:
+        return False
+    after_the_last = step.looked_at is None or one.asked_at >= step.looked_at
+    return after_the_last and counts_as_look(one.asked_at, latest, lookup)
+
+
+def _judged_final(one: Looked, reference: str | None) -> tuple[transitions.Look, str, str, dict[str, Any]]:
+    """What the step's own record says of the final effect. A stranger's record says nothing of it."""
+    own = (record.reference == reference or _carries_ours(record, one) for record in one.fact.records)
+    if not any(own):
+        look = transitions.Look("no_answer", planned=one.planned)
+        return look, "no_answer", "The lookup gave no answer.", {}
     if one.final == "confirmed":
-        look = transitions.Look("confirmed", reference=one.fact.records[0].reference)
+        look = transitions.Look("confirmed", reference=reference, planned=one.planned)
         return look, "delivered", "The destination says that it was delivered.", {}
     if one.final == "failed":
         facts = {"final": "failed"}
-        return (
-            transitions.Look("failed", facts=facts),
-            "bounced",
-            "The destination says that delivery failed.",
-            facts,
-        )
-    if one.fact.status is LookupStatus.RECORDS and one.fact.records:
-        return (
-            transitions.Look("running"),
-            "not_final_yet",
-            "The destination has it; its final effect is not known yet.",
-            {},
-        )
-    return transitions.Look("no_answer"), "no_answer", "The lookup gave no answer.", {}
+        look = transitions.Look("failed", facts=facts, planned=one.planned)
+        return look, "bounced", "The destination says that delivery failed.", facts
+    look = transitions.Look("running", planned=one.planned)
+    return look, "not_final_yet", "The destination has it; its final effect is not known yet.", {}
+
+
+def _carries_ours(record: FoundRecord, one: Looked) -> bool:
+    """A record that is read by its reference need not repeat it; it then carries the step's identity."""
+    return not record.reference and bool(one.identity) and record.identity == one.identity
 
 
 def _shown(verdict: LookupVerdict, sensitive: Collection[str]) -> dict[str, Any]:
