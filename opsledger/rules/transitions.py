@@ -6,7 +6,7 @@ table 4 decide for every step until nothing moves any more. An answer by a perso
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -339,6 +339,13 @@ def restored(operation: Operation, until: datetime, moment: Moment) -> Operation
 _SENDABLE = NEVER_SENT_STATES | {StepState.UNKNOWN, StepState.IN_FLIGHT}
 
 
-def time_passed(operation: Operation, moment: Moment) -> Operation:
-    """A deadline may have come; table 4 decides again."""
-    return settled(operation.copy(), moment)
+def time_passed(operation: Operation, moment: Moment, *, stopped: Collection[int] = ()) -> Operation:
+    """A deadline may have come; table 4 decides again.
+
+    For offers of steps that are `stopped` (at their destination) it begins anew: nobody could claim them (row 10).
+    """
+    after = operation.copy()
+    for number in stopped:
+        if after.step(number).act is Act.OFFER:
+            after.step(number).not_before = moment.now
+    return settled(after, moment)

@@ -6,6 +6,7 @@ What came too late is kept as evidence; `rules.learning` says what it changes (r
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -13,7 +14,7 @@ from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
-from django.db import IntegrityError, connection
+from django.db import IntegrityError, InterfaceError, OperationalError, connection
 
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.change import Change, Changed, NewEvidence, change
@@ -30,6 +31,8 @@ from opsledger.rules.rendering import mask
 from opsledger.rules.schedule import counts_as_look, next_delay_seconds
 from opsledger.rules.settling import Moment
 from opsledger.rules.states import NoChange, Outcome, StepState
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -294,18 +297,62 @@ def _row(row: FieldRow, sensitive: Collection[str]) -> list[Any]:
     return [row.field, ours, theirs, row.match]
 
 
-def record_leases_ended(limit: int) -> int:
-    """Attempts whose lease ended without a word: unknown, never failed. Returns how many."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT s.operation_id, s.number, a.id FROM ledger_step s"
-            " JOIN ledger_attempt a ON a.step_id = s.id AND a.outcome IS NULL"
-            " WHERE s.act = 'lease' AND s.act_at <= now() AND a.lease_ends_at <= now() ORDER BY s.act_at LIMIT %s",
-            [limit],
-        )
-        rows = cursor.fetchall()
-    changes = {operation_id: _lease_ended(number, attempt_id) for operation_id, number, attempt_id in rows}
-    return len(change(changes)) if changes else 0
+def record_leases_ended(limit: int, *, rounds: int = 1) -> int:
+    """Attempts whose lease ended without a word: unknown, never failed. Returns how many operations were gone through.
+
+    Goes through what is due in batches of `limit`, each a transaction, at most so many `rounds`.
+    """
+    return _in_rounds(
+        _LEASES, limit, rounds, lambda rows: {row[2]: _lease_ended(row[3], row[4]) for row in rows}
+    )
+
+
+_LEASES = """
+SELECT s.act_at, s.id, s.operation_id, s.number, a.id
+  FROM ledger_step s JOIN ledger_attempt a ON a.step_id = s.id AND a.outcome IS NULL
+ WHERE s.act = 'lease' AND s.act_at <= now() AND a.lease_ends_at <= now()
+   AND (s.act_at, s.id) > (%s::timestamptz, %s::uuid)
+ ORDER BY s.act_at, s.id LIMIT %s
+"""
+
+
+def _in_rounds(
+    query: str, limit: int, rounds: int, changes_of: Callable[[list[Any]], dict[UUID, Change]]
+) -> int:
+    """Batch after batch, each beginning behind the last one: what can't be written now is not in the way of the others."""
+    count = 0
+    place: tuple[Any, UUID] = ("-infinity", UUID(int=0))
+    for _ in range(rounds):
+        with connection.cursor() as cursor:
+            cursor.execute(query, [*place, limit])
+            rows = cursor.fetchall()
+        if rows:
+            count += _change_what_can_be(changes_of(rows))
+        if len(rows) < limit:
+            break
+        place = rows[-1][0], rows[-1][1]
+    return count
+
+
+def _change_what_can_be(changes: dict[UUID, Change]) -> int:
+    """All together; when that breaks one by one, so that one record that can't be changed holds up no other."""
+    try:
+        return len(change(changes))
+    except (
+        OperationalError,
+        InterfaceError,
+    ):  # the database is away or busy: nothing is wrong with the records
+        raise
+    except Exception:
+        count = 0
+        for operation_id, one in changes.items():
+            try:
+                count += len(change({operation_id: one}))
+            except (OperationalError, InterfaceError):
+                raise
+            except Exception:
+                log.exception("operation %s could not be brought up to date; the others were", operation_id)
+        return count
 
 
 def _lease_ended(number: int, attempt_id: UUID) -> Change:
@@ -325,33 +372,44 @@ def _lease_ended(number: int, attempt_id: UUID) -> Change:
     )
 
 
-def record_time_passed(limit: int) -> int:
-    """Deadlines that have come: unclaimed offers, final effects that are late, sends that may no longer be made."""
-    with connection.cursor() as cursor:
-        cursor.execute(_DEADLINES, [limit])
-        ids = [row[0] for row in cursor.fetchall()]
-    changes = {operation_id: _time_passed() for operation_id in ids}
-    return len(change(changes)) if changes else 0
+def record_time_passed(limit: int, *, rounds: int = 1) -> int:
+    """Deadlines that have come: unclaimed offers, final effects that are late, sends that may no longer be made.
+
+    An offer at a destination that is stopped can't be claimed: its time begins anew, so that there is one hold at the
+    destination and not one for each step (table 4, row 10). Returns how many operations were gone through.
+    """
+    return _in_rounds(_DEADLINES, limit, rounds, _deadlines)
+
+
+def _deadlines(rows: list[Any]) -> dict[UUID, Change]:
+    stopped: dict[UUID, set[int]] = {}
+    for _, _, operation_id, number, is_stopped in rows:
+        stopped.setdefault(operation_id, set()).update({number} if is_stopped else ())
+    return {operation_id: _time_passed(numbers) for operation_id, numbers in stopped.items()}
 
 
 _DEADLINES = """
-SELECT DISTINCT operation_id FROM (
-    SELECT s.operation_id
-      FROM ledger_step s JOIN ledger_operation o ON o.id = s.operation_id
-     WHERE s.act_at <= now()
-       AND (s.act IN ('offer', 'await')
-            OR (s.act = 'lease' AND s.act_at <= now() - interval '1 minute'
-                AND NOT EXISTS (SELECT 1 FROM ledger_attempt a WHERE a.step_id = s.id AND a.outcome IS NULL))
-            OR (s.act = 'send' AND (s.tries_used >= s.tries_max + s.tries_extra
-                                    OR s.send_until <= now()
-                                    OR (o.not_after <= now() AND o.attempt_count = 0))))
-     ORDER BY s.act_at LIMIT %s) due
+SELECT s.act_at, s.id, s.operation_id, s.number,
+       s.act = 'offer' AND (coalesce(d.paused_at, d.access_refused_at, d.circuit_opened_at) IS NOT NULL
+                            OR NOT (SELECT sending FROM ledger_sendingswitch)) AS is_stopped
+  FROM ledger_step s
+  JOIN ledger_operation o ON o.id = s.operation_id
+  LEFT JOIN ledger_destination d ON d.definition_id = s.destination_id
+ WHERE s.act_at <= now()
+   AND (s.act IN ('offer', 'await')
+        OR (s.act = 'lease' AND s.act_at <= now() - interval '1 minute'
+            AND NOT EXISTS (SELECT 1 FROM ledger_attempt a WHERE a.step_id = s.id AND a.outcome IS NULL))
+        OR (s.act = 'send' AND (s.tries_used >= s.tries_max + s.tries_extra
+                                OR s.send_until <= now()
+                                OR (o.not_after <= now() AND o.attempt_count = 0 AND NOT s.lateness_waived))))
+   AND (s.act_at, s.id) > (%s::timestamptz, %s::uuid)
+ ORDER BY s.act_at, s.id LIMIT %s
 """
 
 
-def _time_passed() -> Change:
+def _time_passed(stopped: Collection[int]) -> Change:
     def decide(loaded: Loaded, moment: Moment) -> Operation:
-        return transitions.time_passed(loaded.record, moment)
+        return transitions.time_passed(loaded.record, moment, stopped=stopped)
 
     return Change(kind="deadline_came", actor="engine", decide=decide, quiet=True)
 
