@@ -222,7 +222,9 @@ def test_a_check_plans_a_lookup(world: World) -> None:
     )
     assert answer.status_code == 200, answer.content
     step = Step.objects.get(number=1)
-    assert (step.act, step.act_at) == ("look", at)
+    assert (step.act, step.look_at) == ("look", at)
+    assert step.act_at is not None
+    assert step.act_at < at  # the planned looks go on until then
 
 
 def test_an_answer_can_be_taken_back(world: World) -> None:
