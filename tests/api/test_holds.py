@@ -14,6 +14,7 @@ from opsledger.journal.models import Entry
 from opsledger.ledger.actions.destinations import settle_pause
 from opsledger.ledger.actions.settle import By
 from opsledger.ledger.models import Destination, Hold, Step
+from opsledger.lib.ids import parse
 
 
 def unknown(world: World, own: str = "order:1") -> dict[str, Any]:
@@ -258,6 +259,49 @@ def test_a_decision_about_an_operation_needs_the_version_it_was_made_on(world: W
     assert done.json()["version"] > version
     entry = Entry.objects.filter(kind__in=("cancel_requested", "withdrawn")).get()
     assert json.loads(entry.body)["operation_version"] == version
+
+
+@pytest.fixture
+def undelivered(world: World) -> dict[str, Any]:
+    """The hold of a message that its service took over and could not deliver."""
+    world.record("order:1", "told")
+    attempt = world.auto.post("/operations/order:1/steps/tell/claim").json()["attempt_id"]
+    report = {"outcome": "accepted", "reference": "M-1", "evidence": {"how": "202"}}
+    world.auto.post(f"/attempts/{attempt}/outcome", report)
+    world.auto.post("/operations/order:1/steps/tell/evidence", {"says": "not_delivered", "how": "a bounce"})
+    found: dict[str, Any] = world.owner.get("/holds").json()["items"][0]
+    assert found["reason"] == "delivery_failed"
+    return found
+
+
+@pytest.mark.parametrize(
+    "named", ["nothing", "op_00000000000000000000000000", "theirs", "itself", "order:1", " new"]
+)
+def test_what_replaces_must_be_another_operation_of_the_team(
+    world: World, undelivered: dict[str, Any], named: str
+) -> None:
+    theirs = world.other.post("/operations", wanted("theirs", "by_hand")).json()["id"]
+    world.record("new", "told")
+    text = {"theirs": theirs, "itself": undelivered["operation"]}.get(named, named)
+
+    answer = settle(world, undelivered, "replaced", replaced_by=text)
+
+    assert answer.status_code == 422, answer.content
+    assert [error["field"] for error in answer.json()["errors"]] == ["replaced_by"]
+    assert world.owner.get(f"/holds/{undelivered['id']}").json() == undelivered
+
+
+@pytest.mark.parametrize("by_number", [False, True], ids=["its own id", "op_…"])
+def test_what_replaces_is_kept_with_the_answer(
+    world: World, undelivered: dict[str, Any], by_number: bool
+) -> None:
+    new = world.record("new", "told").json()["id"]
+
+    answer = settle(world, undelivered, "replaced", replaced_by=new if by_number else "new")
+
+    assert answer.status_code == 200, answer.content
+    entry = json.loads(Entry.objects.get(kind="answered").body)
+    assert entry["replacement"] == str(parse("op", new))
 
 
 # Holds at destinations and events
