@@ -6,14 +6,14 @@ towards each, and the engine makes of it what it can.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from opsledger.destinations.sandbox.client import SandboxControl
 
 FOLLOW_UP, CLASSIC = "campaign_follow_up", "classic_follow_up"
-Prepare = Callable[[SandboxControl, str, dict[str, Any]], None]  # sandbox, identity of step 1, params
+Prepare = Callable[[SandboxControl, Sequence[str]], None]  # sandbox, identities of the steps in their order
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class Part:
 def _first(behaviour: str, count: int | None = 1, **options: Any) -> Prepare:
     """How the first step's request is treated."""
 
-    def prepare(sandbox: SandboxControl, identity: str, params: dict[str, Any]) -> None:
-        sandbox.script(behaviour, count, method="POST", identity=identity, **options)
+    def prepare(sandbox: SandboxControl, identities: Sequence[str]) -> None:
+        sandbox.script(behaviour, count, method="POST", identity=identities[0], **options)
 
     return prepare
 
@@ -40,8 +40,8 @@ def _first(behaviour: str, count: int | None = 1, **options: Any) -> Prepare:
 def _message(behaviour: str, count: int | None = 1, **options: Any) -> Prepare:
     """How the second step's request, the message, is treated."""
 
-    def prepare(sandbox: SandboxControl, identity: str, params: dict[str, Any]) -> None:
-        sandbox.script(behaviour, count, method="POST", identity=f"{identity[:-1]}2", **options)
+    def prepare(sandbox: SandboxControl, identities: Sequence[str]) -> None:
+        sandbox.script(behaviour, count, method="POST", identity=identities[1], **options)
 
     return prepare
 
@@ -49,9 +49,9 @@ def _message(behaviour: str, count: int | None = 1, **options: Any) -> Prepare:
 def _lost_and_hidden(seconds: float) -> Prepare:
     """The reply is lost after acting, and every search fails for a while: nothing can be found out."""
 
-    def prepare(sandbox: SandboxControl, identity: str, params: dict[str, Any]) -> None:
-        sandbox.script("lose_reply_after_acting", 1, method="POST", identity=identity)
-        sandbox.script("error_before_acting", 40, method="GET", identity=identity, status=503)
+    def prepare(sandbox: SandboxControl, identities: Sequence[str]) -> None:
+        sandbox.script("lose_reply_after_acting", 1, method="POST", identity=identities[0])
+        sandbox.script("error_before_acting", 40, method="GET", identity=identities[0], status=503)
 
     return prepare
 
