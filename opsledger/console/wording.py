@@ -678,6 +678,8 @@ ENTRY_WORDS: Mapping[str, str] = {
     "revealed": noop("Masked values shown"),
     "sending_stopped": noop("Sending stopped"),
     "sending_resumed": noop("Sending goes on"),
+    "sending_off": noop("All sending turned off"),
+    "sending_on": noop("All sending turned on"),
     "definition_loaded": noop("Definition loaded"),
     "backup_restored": noop("Backup restored"),
 }

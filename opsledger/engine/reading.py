@@ -11,7 +11,7 @@ from opsledger.destinations.credentials import CredentialMissing
 from opsledger.engine.wire import installed_wire
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.change import NewEvidence
-from opsledger.ledger.actions.record import reference_holder
+from opsledger.ledger.actions.references import taken_by_other
 from opsledger.ledger.models import Step, StepRequest
 from opsledger.ledger.rendering import identity_of
 from opsledger.lib.ids import new_id
@@ -42,7 +42,7 @@ def read_reference(step_id: UUID, reference: str) -> Reading:
     step = Step.objects.get(pk=step_id)
     destination = definitions.destination(step.destination_version_id)
     action = destination.actions[step.action]
-    taken_by = reference_holder(step.destination_id, reference, step.pk)
+    taken_by = taken_by_other(step, reference)
     if action.read is None or action.profile.lookup is None:
         return Reading(
             reference, False, f"{step.destination_slug} can't be read by a reference.", taken_by=taken_by

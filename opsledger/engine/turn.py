@@ -76,6 +76,10 @@ class Turn(Generic[Claimed, Result]):
             connection.close()
             self._pause()
             return
+        except Exception:  # a fault of ours: what is in flight is recorded all the same
+            log.exception("claiming broke; the next bell tries again")
+            self._pause()
+            return
         for one in claimed:
             self.flying[pool.submit(self.call, one)] = one
         self.count += len(claimed)

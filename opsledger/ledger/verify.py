@@ -1,4 +1,4 @@
-"""Proving that the rows of operations equal the fold of their journals."""
+"""Proving that the rows of operations, and the switch for all sending, equal the fold of their journals."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from uuid import UUID
 
 from django.db import connection
 
+from opsledger.journal.hashing import text_digest
 from opsledger.journal.verify import EntryRow, Fault
 from opsledger.ledger import records
-from opsledger.ledger.models import Operation
+from opsledger.ledger.models import SENDING_ID, Operation
 from opsledger.rules import fold, record
 
 
@@ -57,3 +58,41 @@ def operations_without_journal(limit: int = 10) -> list[Fault]:
             [limit],
         )
         return [Fault("operation", row[0], "it has no journal") for row in cursor.fetchall()]
+
+
+# In one statement, so that nothing moves between the row and its chain.
+_SWITCH = """
+SELECT w.sending, w.reason, w.changed_by, w.changed_at, e.at, e.actor, e.body, t.nonce
+  FROM ledger_sendingswitch w
+  LEFT JOIN LATERAL (SELECT * FROM journal_entry WHERE subject_id = %s AND kind IN ('sending_on', 'sending_off')
+                      ORDER BY seq DESC LIMIT 1) e ON true
+  LEFT JOIN journal_text t ON t.id = (e.body::jsonb #>> '{reason,text}')::uuid
+"""
+
+
+def switch_faults() -> list[Fault]:
+    """What the switch says that its chain doesn't: on until somebody turns it, then as the last line says."""
+    with connection.cursor() as cursor:
+        cursor.execute(_SWITCH, [SENDING_ID])
+        row = cursor.fetchone()
+    if row is None:
+        return [Fault("sending", SENDING_ID, "the switch's row is missing")]
+    sending, reason, changed_by, changed_at, at, actor, text, nonce = row
+    if text is None:
+        differs = [] if sending and not changed_by else ["nobody turned the switch, by its journal"]
+        return [Fault("sending", SENDING_ID, why) for why in differs]
+    said = json.loads(text)
+    rows = [
+        ("whether anything is sent", sending, said["sending"]),
+        ("who turned it", changed_by, actor),
+        ("when", changed_at, at),
+        # an erased reason can't be compared any more
+        (
+            "why",
+            text_digest(bytes(nonce), reason) if nonce else None,
+            said["reason"]["digest"] if nonce else None,
+        ),
+    ]
+    wrong = [name for name, ours, journal in rows if ours != journal]
+    why = f"the switch differs from its journal: {', '.join(wrong)}"
+    return [Fault("sending", SENDING_ID, why)] if wrong else []

@@ -112,11 +112,13 @@ def _end(step: Step, attempt: Attempt, finding: Finding) -> None:
 
 
 def _settle_siblings(step: Step, attempt: Attempt, finding: Finding) -> None:
-    """A success under the same key and bytes is documented as the earlier attempts' answer too."""
-    if not finding.settles_earlier or finding.outcome not in HAPPENED:
+    """What is documented as the earlier attempts' answer too, under the same key and bytes: a success, or the first
+    attempt's own refusal, given out again. The refusal says nothing of an attempt that came after it."""
+    if not finding.settles_earlier:
         return
     for sibling in step.attempts_with(Outcome.UNKNOWN):
-        if sibling.revision == attempt.revision:
+        earlier = finding.outcome in HAPPENED or sibling.number < attempt.number
+        if sibling.revision == attempt.revision and earlier:
             _end(step, sibling, finding)
 
 

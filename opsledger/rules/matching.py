@@ -21,6 +21,8 @@ from opsledger.rules.reading import Absent, Unreadable, Value, at, read_json, te
 from opsledger.rules.schedule import counts_as_look
 
 __all__ = [
+    "FOUND_NOTHING",
+    "GAVE_NO_ANSWER",
     "FieldRow",
     "LookAnswer",
     "LookupVerdict",
@@ -46,6 +48,14 @@ class LookAnswer(StrEnum):
     NONE = "none"  # nothing found, which is no proof (yet)
     NO_ANSWER = "no_answer"
     ACCESS_REFUSED = "access_refused"
+
+
+# Words of `LookupVerdict.why`, for counting looks. Errors are no answer: who counts them as *nothing found* makes people
+# believe in an absence that nobody has seen. Any other word found something.
+FOUND_NOTHING = frozenset({"positive_only", "quiet_period", "too_few_looks", "proven_absent"})
+GAVE_NO_ANSWER = frozenset(
+    {"lookup_failed", "access_refused", "no_answer", "not_all_pages", "failure_undocumented"}
+)
 
 
 @dataclass(frozen=True, slots=True)

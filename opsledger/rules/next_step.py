@@ -77,10 +77,11 @@ def _only_find_out(operation: Operation, step: Step, policy: Policy, now: dateti
     if step.state is StepState.IN_FLIGHT:
         return _wait_for_lease(step, row=row)
     if step.state in {StepState.UNKNOWN, StepState.ACCEPTED}:
-        look_at = next_look_at(step, policy, now)
+        held = operation.hold_on(step.number) is not None
+        look_at = next_look_at(step, policy, now) if held else _look_before_asking(step, policy, now)
         if look_at is not None:
             return Next(row=row, act=Act.LOOK, at=look_at)
-        if not operation.hold_on(step.number):
+        if not held:
             if step.state is StepState.ACCEPTED:
                 return _after_acceptance(operation, step, policy, now)
             return Next(row=row, hold=_reason_for_unknown(step, policy, now))
@@ -202,7 +203,7 @@ def _after_acceptance(operation: Operation, step: Step, policy: Policy, now: dat
         return Next(row=15)
     deadline_at = (step.accepted_at or now) + timedelta(seconds=final.deadline_seconds)
     look_at = next_look_at(step, policy, now)
-    if look_at is not None and (look_at <= deadline_at or step.look_at is not None):
+    if look_at is not None and look_at <= max(deadline_at, now):
         return Next(row=16, act=Act.LOOK, at=look_at)
     if now >= deadline_at:
         return Next(row=16, hold=HoldReason.DELIVERY_NOT_PROVEN)
@@ -222,7 +223,7 @@ def _unknown(step: Step, policy: Policy, now: datetime) -> Next:
     if not policy.automatic_recovery:
         return Next(row=18, hold=_reason_for_unknown(step, policy, now))
     protected = protection_of(step, policy, now)
-    look_at = next_look_at(step, policy, now)
+    look_at = _look_before_asking(step, policy, now)
     if look_at is not None and (
         not protected.protected or protected.until is None or look_at < protected.until
     ):
@@ -285,9 +286,20 @@ def may_look(step: Step, policy: Policy) -> bool:
 
 
 def next_look_at(step: Step, policy: Policy, now: datetime) -> datetime | None:
-    """When the next lookup is due; None when there is no lookup or its looks are used up."""
-    if step.look_at is not None:
-        return step.look_at
+    """When the next lookup is due: the planned one, or the one that a person wants, whichever comes first."""
+    wanted = (at for at in (planned_look_at(step, policy, now), step.look_at) if at is not None)
+    return min(wanted, default=None)
+
+
+def _look_before_asking(step: Step, policy: Policy, now: datetime) -> datetime | None:
+    """The next lookup, before anything is sent again or a person is asked. What somebody wants later waits for neither."""
+    if planned_look_at(step, policy, now) is None and step.look_at is not None and step.look_at > now:
+        return None
+    return next_look_at(step, policy, now)
+
+
+def planned_look_at(step: Step, policy: Policy, now: datetime) -> datetime | None:
+    """When the next look of the profile's plan is due; None when there is no lookup or its looks are used up."""
     times = _planned_looks(step, policy, now)
     if step.looks >= len(times):
         return None

@@ -23,7 +23,7 @@ from opsledger.rules.learning import (
     learn,
     not_delivered,
 )
-from opsledger.rules.next_step import decide, may_look
+from opsledger.rules.next_step import decide, may_look, planned_look_at
 from opsledger.rules.record import Act, Attempt, KnownBy, Operation, Step
 from opsledger.rules.settling import Moment, NotNow, close_hold, open_hold, settled
 from opsledger.rules.states import (
@@ -109,6 +109,7 @@ class Look:
     reference: str | None = None
     counted: bool = False  # an answer that found nothing and counts (after the quiet period, all pages read)
     applies: bool = True  # False: recovery is not automatic here, the answer is proposed to the owner
+    planned: bool = True  # False: somebody told of a record, nobody looked because it was time to
     facts: Mapping[str, Any] | None = None
 
 
@@ -121,8 +122,7 @@ def looked(operation: Operation, number: int, look: Look, moment: Moment) -> Ope
     """
     after = operation.copy()
     step = after.step(number)
-    step.looks += 1
-    step.looked_at, step.look_at = moment.now, None
+    _count_look(step, look, moment)
     if look.counted:
         step.looks_none += 1
     hold = after.hold_on(number)
@@ -135,6 +135,18 @@ def looked(operation: Operation, number: int, look: Look, moment: Moment) -> Ope
     else:
         _compare_look(after, step, look, moment)
     return settled(after, moment)
+
+
+def _count_look(step: Step, look: Look, moment: Moment) -> None:
+    """A look that somebody asked for before the next planned one takes no planned one's place."""
+    planned_at = planned_look_at(step, moment.policies[step.number], moment.now)
+    wanted = step.look_at is not None and step.look_at <= moment.now
+    between = wanted and planned_at is not None and planned_at > moment.now
+    if look.planned and not between:
+        step.looks += 1
+    step.looked_at = moment.now
+    if wanted:
+        step.look_at = None
 
 
 # A lookup's answers that settle what is unknown. `accepted`: the record is there, its final effect is not proven yet.

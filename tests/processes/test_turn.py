@@ -75,6 +75,28 @@ def test_a_call_that_breaks_takes_no_other_with_it(recorded: list[UUID]) -> None
     assert sorted(recorded) == sorted({*due} - {due[3]})
 
 
+def test_a_claim_that_breaks_takes_no_reply_with_it(recorded: list[UUID]) -> None:
+    slow, quick = uuid4(), uuid4()
+    claims = iter([[slow, quick]])
+    broken = threading.Event()
+
+    def claim(limit: int) -> list[UUID]:
+        taken = next(claims, None)
+        if taken is None:
+            broken.set()
+            raise ValueError("a fault of ours")
+        return taken
+
+    def call(one: UUID) -> str:
+        if one == slow:
+            assert broken.wait(10)
+        return "reply"
+
+    assert Turn(claim, call, taking(recorded), lambda one: one, lambda one: False, 4).run() == 2
+
+    assert sorted(recorded) == sorted([slow, quick])
+
+
 def test_results_wait_for_a_database_that_is_away_and_none_is_lost(recorded: list[UUID]) -> None:
     due = [uuid4() for _ in range(6)]
     refusals = iter(range(4))

@@ -413,8 +413,15 @@ def test_still_unknown_looks_again_when_the_person_says() -> None:
     world, operation = HOLDS[R.RECORD_DIFFERS]()
 
     after = give(operation, world, A.STILL_UNKNOWN, next_check_at=at(7))
+    looks = []
+    while after.steps[0].act is Act.LOOK and len(looks) < 9:  # row 3: the planned ones go on
+        world.now = after.steps[0].act_at or world.now
+        looks.append(world.now)
+        after = transitions.looked(after, 1, Look("no_answer"), world.moment)
 
-    assert (after.steps[0].act, after.steps[0].act_at) == (Act.LOOK, at(7))
+    assert looks[-1] == at(7)
+    assert [at(1.6)] == looks[:1]
+    assert looks == sorted(set(looks))
 
 
 def test_still_unknown_where_nobody_can_look_waits_for_the_person() -> None:

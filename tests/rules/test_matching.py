@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from opsledger.rules.facts import FoundRecord, LookupFact, LookupStatus
 from opsledger.rules.matching import (
+    FOUND_NOTHING,
+    GAVE_NO_ANSWER,
     FieldRow,
     LookAnswer,
     LookupVerdict,
@@ -388,6 +390,11 @@ def test_nothing_confirms_or_proves_absence_but_what_may(
         assert counted
         assert before >= 1
         assert settles is Settles.BOTH
+    nothing = fact.status is LookupStatus.RECORDS and not fact.records and fact.complete
+    assert (verdict.why in FOUND_NOTHING) == nothing
+    assert not (verdict.why in GAVE_NO_ANSWER and fact.records and fact.status is LookupStatus.RECORDS)
+    if fact.status in {LookupStatus.NO_ANSWER, LookupStatus.ACCESS_REFUSED}:
+        assert verdict.why in GAVE_NO_ANSWER
     if verdict.counted:
         assert counted
         assert not fact.records

@@ -19,11 +19,11 @@ from django.db import connection, transaction
 
 from opsledger.journal.append import Line, append, body
 from opsledger.ledger import definitions, records
+from opsledger.ledger.actions.references import belongs_to_one, references_of
 from opsledger.ledger.records import Loaded
 from opsledger.ledger.sql import statement
 from opsledger.lib.ids import new_id
 from opsledger.rules.fold import difference
-from opsledger.rules.profile import Effect
 from opsledger.rules.record import Hold, Operation, Step
 from opsledger.rules.settling import Moment
 from opsledger.rules.states import OperationState, Outcome, StepState
@@ -147,17 +147,19 @@ class _Documents:
             )
 
     def _references(self, changed: Changed, old: Step, step: Step) -> None:
-        profile = changed.loaded.policies[step.number].profile
-        if profile.effect is not Effect.CREATE or old.reference == step.reference:
+        before, after = references_of(old), references_of(step)
+        if not belongs_to_one(changed.loaded.policies[step.number].profile):
+            return
+        if before == after and old.reference == step.reference:
             return
         where = {
             "destination_id": str(changed.loaded.destination_ids[step.number]),
             "step_id": str(changed.loaded.step_ids[step.number]),
         }
-        if old.reference is not None:
-            self.rows["freed_references"].append({**where, "key": definitions.reference_key(old.reference)})
-        if step.reference is not None:
-            self.rows["held_references"].append({**where, "key": definitions.reference_key(step.reference)})
+        for reference in sorted(before - after):
+            self.rows["freed_references"].append({**where, "key": definitions.reference_key(reference)})
+        for reference in sorted(after):  # those that it holds already are left as they are
+            self.rows["held_references"].append({**where, "key": definitions.reference_key(reference)})
 
     def _attempts(self, one: Change, changed: Changed, old: Step, step: Step) -> None:
         known = {attempt.id: attempt for attempt in old.attempts}

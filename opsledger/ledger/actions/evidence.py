@@ -19,14 +19,13 @@ from django.db.models import QuerySet
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.change import Change, change_here
 from opsledger.ledger.actions.record import Looked, record_looks
+from opsledger.ledger.actions.references import once_more, taken_by_other
 from opsledger.ledger.actions.report import (
     Reported,
     journaled,
     kept_evidence,
-    once_more,
     reported,
     step_row,
-    taken_by_other,
 )
 from opsledger.ledger.actions.settle import By, Refused
 from opsledger.ledger.models import Step, StepRequest

@@ -35,7 +35,7 @@ from opsledger.ledger.actions.events import (
 )
 from opsledger.ledger.actions.evidence import record_event_report_here
 from opsledger.ledger.actions.open import NewOperation, Opened, open_operations, open_operations_here
-from opsledger.ledger.actions.report import once_more
+from opsledger.ledger.actions.references import once_more
 from opsledger.ledger.actions.settle import By
 from opsledger.ledger.records import lock
 from opsledger.lib.ids import parse

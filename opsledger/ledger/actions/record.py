@@ -6,28 +6,31 @@ What came too late is kept as evidence; `rules.learning` says what it changes (r
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db import IntegrityError, connection
 
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.change import Change, Changed, NewEvidence, change
-from opsledger.ledger.models import Step
+from opsledger.ledger.actions.references import belongs_to_one, once_more, taken_from
 from opsledger.ledger.records import Loaded
 from opsledger.lib.ids import new_id
 from opsledger.rules import transitions
 from opsledger.rules.facts import LookupFact, LookupStatus
 from opsledger.rules.learning import Finding
 from opsledger.rules.matching import FieldRow, LookAnswer, LookupVerdict, judge, own_records
-from opsledger.rules.record import Operation
+from opsledger.rules.record import Operation, Step
 from opsledger.rules.rendering import mask
 from opsledger.rules.schedule import counts_as_look, next_delay_seconds
 from opsledger.rules.settling import Moment
 from opsledger.rules.states import NoChange, Outcome, StepState
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ def record_sends(results: Sequence[Sent]) -> dict[UUID, Changed]:
     try:
         return _record_sends(results)
     except IntegrityError:
-        return {key: changed for one in results for key, changed in _record_sends([one]).items()}
+        return _one_by_one(results, _record_sends)
 
 
 def _record_sends(results: Sequence[Sent]) -> dict[UUID, Changed]:
@@ -79,7 +82,12 @@ def _record_sends(results: Sequence[Sent]) -> dict[UUID, Changed]:
 
 def _sent(one: Sent, taken_by: str | None) -> Change:
     def decide(loaded: Loaded, moment: Moment) -> Operation:
-        finding = replace(one.finding, taken_by=taken_by, not_before=_next_try(one, loaded, moment.now))
+        alone = belongs_to_one(loaded.policies[one.step_number].profile)
+        finding = replace(
+            one.finding,
+            taken_by=taken_by if alone else None,
+            not_before=_next_try(one, loaded, moment.now),
+        )
         return transitions.attempt_ended(loaded.record, one.step_number, str(one.attempt_id), finding, moment)
 
     facts = {
@@ -145,43 +153,32 @@ SELECT w.attempt_id, o.operation_id
 """
 
 
-def reference_holder(destination_id: UUID, reference: str, step_id: UUID) -> str | None:
-    """The operation whose create step holds this reference, if it is another step's."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT o.operation_id FROM ledger_heldreference h JOIN ledger_step s ON s.id = h.step_id"
-            " JOIN ledger_operation o ON o.id = s.operation_id"
-            " WHERE h.destination_id = %s AND h.reference_key = %s AND h.step_id <> %s",
-            [destination_id, bytes.fromhex(definitions.reference_key(reference)), step_id],
-        )
-        row = cursor.fetchone()
-        return row[0] if row else None
-
-
 def record_looks(results: Sequence[Looked]) -> dict[UUID, Changed]:
     """Records lookups' answers, at most one per operation, in one transaction."""
     try:
         return _record_looks(results)
     except IntegrityError:  # two operations found the same record at the same moment
-        return {key: changed for one in results for key, changed in _record_looks([one]).items()}
+        return _one_by_one(results, _record_looks)
+
+
+def _one_by_one(
+    results: Sequence[T], record: Callable[[Sequence[T]], dict[UUID, Changed]]
+) -> dict[UUID, Changed]:
+    """Each in its own transaction, and once more where another writer named its reference at the same moment."""
+    done: dict[UUID, Changed] = {}
+    for one in results:
+        done |= once_more(partial(record, [one]))
+    return done
 
 
 def _record_looks(results: Sequence[Looked]) -> dict[UUID, Changed]:
-    return change({one.operation_id: _looked(one, _found_reference_taken(one)) for one in results})
+    return change({one.operation_id: _looked(one) for one in results})
 
 
-def _found_reference_taken(one: Looked) -> str | None:
-    own = own_records(one.identity, one.fact)
-    if len(own) != 1:
-        return None
-    step_id = Step.objects.values_list("pk", flat=True).get(
-        operation_id=one.operation_id, number=one.step_number
-    )
-    return reference_holder(one.destination_id, own[0].reference, step_id)
-
-
-def _looked(one: Looked, taken_by: str | None) -> Change:
+def _looked(one: Looked) -> Change:
     def decide(loaded: Loaded, moment: Moment) -> Operation:
+        named = _reference_named(one, loaded.record.step(one.step_number))
+        taken_by = taken_from(loaded, one.step_number, named)
         look, says, sentence, shown = _judged(one, loaded, moment.now, taken_by)
         made.facts = {"step": one.step_number, "says": says, "evidence": str(one.evidence.id)}
         facts = {**one.evidence.facts, **shown}
@@ -192,6 +189,14 @@ def _looked(one: Looked, taken_by: str | None) -> Change:
     return made
 
 
+def _reference_named(one: Looked, step: Step) -> str | None:
+    """The reference that the step would have by this answer."""
+    if step.state is StepState.ACCEPTED:
+        return one.fact.records[0].reference if one.fact.records else None
+    own = own_records(one.identity, one.fact, step.not_ours)
+    return own[0].reference if len(own) == 1 else None
+
+
 def _judged(
     one: Looked, loaded: Loaded, now: datetime, taken_by: str | None
 ) -> tuple[transitions.Look, str, str, dict[str, Any]]:
@@ -199,7 +204,7 @@ def _judged(
     step, policy = loaded.record.step(one.step_number), loaded.policies[one.step_number]
     lookup = policy.profile.lookup
     if step.state is StepState.ACCEPTED:
-        return _judged_final(one)
+        return _judged_final(one, taken_by)
     if lookup is None:
         return transitions.Look("no_answer"), "no_answer", "This action has no lookup.", {}
     latest = step.latest_possible_at or now
@@ -230,7 +235,12 @@ def _judged(
     return look, verdict.why, verdict.sentence, shown
 
 
-def _judged_final(one: Looked) -> tuple[transitions.Look, str, str, dict[str, Any]]:
+def _judged_final(one: Looked, taken_by: str | None) -> tuple[transitions.Look, str, str, dict[str, Any]]:
+    if taken_by is not None:
+        reference = one.fact.records[0].reference
+        facts = {"reference_taken": reference, "taken_by": taken_by}
+        sentence = f"The record {reference} was found, but operation {taken_by} holds it already."
+        return transitions.Look("no_answer", facts=facts), "reference_taken", sentence, facts
     if one.final == "confirmed":
         look = transitions.Look("confirmed", reference=one.fact.records[0].reference)
         return look, "delivered", "The destination says that it was delivered.", {}

@@ -6,18 +6,18 @@ The engine sends nothing for such a step; the same rules decide (table 4, row 11
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
-from django.db import IntegrityError, connection, transaction
+from django.db import connection, transaction
 
 from opsledger.journal.append import keep_text
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.change import Change, Changed, NewEvidence, change_here
-from opsledger.ledger.actions.record import reference_holder
+from opsledger.ledger.actions.references import once_more, taken_by_other
 from opsledger.ledger.actions.settle import By, Refused
 from opsledger.ledger.models import Attempt, Evidence, Step, StepRequest
 from opsledger.ledger.records import Loaded, lock
@@ -25,14 +25,11 @@ from opsledger.lib.ids import new_id, public
 from opsledger.rules import transitions
 from opsledger.rules.identity import canonical_json
 from opsledger.rules.learning import Finding
-from opsledger.rules.profile import Effect
 from opsledger.rules.record import KnownBy, Operation, Performer
 from opsledger.rules.record import Step as StepRecord
 from opsledger.rules.schedule import next_delay_seconds
 from opsledger.rules.settling import Moment, NotNow
 from opsledger.rules.states import NoChange, Outcome, StepState
-
-T = TypeVar("T")
 
 
 class NoSuchThing(LookupError):
@@ -385,22 +382,6 @@ def journaled(evidence: NewEvidence, step: Step, **more: str) -> dict[str, Any]:
         "evidence": str(evidence.id),
         "known": evidence.digest.hex(),
     }
-
-
-def taken_by_other(step: Step, reference: str | None) -> str | None:
-    """The operation whose create step holds this reference; updates may share a record."""
-    profile = definitions.destination(step.destination_version_id).actions[step.action].profile
-    if not reference or profile.effect is not Effect.CREATE:
-        return None
-    return reference_holder(step.destination_id, reference, step.pk)
-
-
-def once_more(act: Callable[[], T]) -> T:
-    """Again when two steps named one reference at the same moment: the second time the holder is known."""
-    try:
-        return act()
-    except IntegrityError:
-        return act()
 
 
 def reported(

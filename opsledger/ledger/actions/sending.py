@@ -5,12 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from django.db import connection
+from django.db import connection, transaction
 
+from opsledger.journal.append import Line, append, body, keep_text
 from opsledger.ledger.actions.change import Change, change
+from opsledger.ledger.actions.settle import Refused
 from opsledger.ledger.clock import database_now
-from opsledger.ledger.models import SendingSwitch
+from opsledger.ledger.models import SENDING_ID, SendingSwitch
 from opsledger.ledger.records import Loaded
+from opsledger.lib.strict_json import projection
 from opsledger.rules import transitions
 from opsledger.rules.record import Operation
 from opsledger.rules.settling import Moment
@@ -19,10 +22,21 @@ BATCH = 200
 
 
 def switch_sending(sending: bool, *, reason: str, by: str) -> None:
-    """Turns all sending off or on. Claims read the switch; what is in flight ends as it ends."""
-    SendingSwitch.objects.filter(pk=1).update(
-        sending=sending, reason=reason, changed_by=by, changed_at=database_now()
-    )
+    """Turns all sending off or on. Claims read the switch; what is in flight ends as it ends.
+
+    The row and the line of its chain are written together. Refused without a reason.
+    """
+    if not reason.strip():
+        raise Refused("Write the reason; it is kept with the decision.", field="reason")
+    kept = projection(reason)
+    with transaction.atomic(durable=True):
+        was = SendingSwitch.objects.select_for_update().get(pk=1).sending
+        facts = {"sending": sending, "was": was, "reason": keep_text(SENDING_ID, kept)}
+        SendingSwitch.objects.filter(pk=1).update(
+            sending=sending, reason=kept, changed_by=by, changed_at=database_now()
+        )
+        kind = "sending_on" if sending else "sending_off"
+        append([Line("sending", SENDING_ID, kind, by, body(facts))])
 
 
 def record_restored(until: datetime, *, actor: str) -> int:
@@ -36,6 +50,9 @@ def record_restored(until: datetime, *, actor: str) -> int:
         changed = change({one: _restored(until, actor) for one in ids})
         count += len(changed)
         after = ids[-1]
+    with transaction.atomic(durable=True):
+        facts = {"until": until.isoformat(), "operations": count}
+        append([Line("sending", SENDING_ID, "backup_restored", actor, body(facts))])
     return count
 
 

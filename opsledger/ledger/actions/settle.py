@@ -12,7 +12,8 @@ from django.db import connection, transaction
 
 from opsledger.journal.append import Line, append, body, keep_text
 from opsledger.ledger.actions.change import Change, Changed, NewEvidence, change_here
-from opsledger.ledger.actions.record import reference_holder, statement_evidence
+from opsledger.ledger.actions.record import statement_evidence
+from opsledger.ledger.actions.references import once_more, references_of, taken_by_other, taken_from
 from opsledger.ledger.models import Hold
 from opsledger.ledger.models import Operation as OperationRow
 from opsledger.ledger.records import Loaded, lock
@@ -73,7 +74,7 @@ class Decision:
 
 REASON_LENGTH_MAX = 4000
 NEEDS_REFERENCE = frozenset({Answer.HAPPENED, Answer.KEEP_ONE, Answer.OURS})
-NAMES_REFERENCE = NEEDS_REFERENCE | {Answer.HAPPENED_ACCEPTED}
+NAMES_REFERENCE = NEEDS_REFERENCE | {Answer.HAPPENED_ACCEPTED, Answer.DELIVERED}
 
 
 def settle_hold(hold_id: UUID, decision: Decision, by: By, *, extra: tuple[NewEvidence, ...] = ()) -> Changed:
@@ -81,10 +82,15 @@ def settle_hold(hold_id: UUID, decision: Decision, by: By, *, extra: tuple[NewEv
 
     1. The operation's row is locked, then the hold is read again.
     2. Another version than the one decided on: Stale, nothing is written.
-    3. The answer is applied by `rules.answers`; a reference that another step holds is Refused, and named.
+    3. The answer is applied by `rules.answers`; a reference that another step holds is Refused, and its holder named.
     4. Rows, statement, reason and journal line are written together.
+    5. Another step took the reference at the same moment: all of it again, and now its holder is known.
     """
     _check(decision)
+    return once_more(lambda: _settle_hold(hold_id, decision, by, extra))
+
+
+def _settle_hold(hold_id: UUID, decision: Decision, by: By, extra: tuple[NewEvidence, ...]) -> Changed:
     with transaction.atomic(durable=True):
         hold = Hold.objects.select_related("step").get(pk=hold_id)
         if hold.operation_id is None or hold.step is None:
@@ -94,13 +100,8 @@ def settle_hold(hold_id: UUID, decision: Decision, by: By, *, extra: tuple[NewEv
         if hold.version != decision.version or hold.closed_at is not None:
             raise Stale(hold)
         _still_sendable(hold, decision)
-        taken_by = None
-        if decision.reference and decision.answer in NAMES_REFERENCE:
-            taken_by = reference_holder(hold.step.destination_id, decision.reference, hold.step.pk)
-        if taken_by:
-            raise Refused(
-                f"Reference {decision.reference} already belongs to operation {taken_by}.", field="reference"
-            )
+        if decision.answer in NAMES_REFERENCE:
+            _still_free(decision.reference, taken_by_other(hold.step, decision.reference))
         changed = change_here({hold.operation_id: _answer(hold, decision, by, extra)})[hold.operation_id]
         if decision.answer is Answer.STILL_UNKNOWN:
             _keep_open(hold, decision)
@@ -120,6 +121,18 @@ def _still_sendable(hold: Hold, decision: Decision) -> None:
         raise Refused(
             f"Operation {replaced_by} replaces this one, so nothing of it is sent again. End it instead."
         )
+
+
+def _still_free(reference: str | None, taken_by: str | None) -> None:
+    if taken_by is not None:
+        raise Refused(f"Reference {reference} already belongs to operation {taken_by}.", field="reference")
+
+
+def _references_still_free(loaded: Loaded, after: Operation) -> None:
+    """Also those that nobody typed: an answer may confirm an attempt with what was heard of it in a dispute."""
+    for step in after.steps:
+        for reference in sorted(references_of(step) - references_of(loaded.record.step(step.number))):
+            _still_free(reference, taken_from(loaded, step.number, reference))
 
 
 def _check(decision: Decision) -> None:
@@ -158,9 +171,11 @@ def _answer(hold: Hold, decision: Decision, by: By, extra: tuple[NewEvidence, ..
 
     def decide(loaded: Loaded, moment: Moment) -> Operation:
         try:
-            return answered(loaded.record, str(hold.pk), given, moment)
+            after = answered(loaded.record, str(hold.pk), given, moment)
         except NotNow as why:
             raise Refused(why.why) from why
+        _references_still_free(loaded, after)
+        return after
 
     assert hold.step is not None and hold.operation_id is not None
     reason = keep_text(hold.operation_id, decision.reason)

@@ -1,7 +1,7 @@
 """The tables of the ledger. Only `ledger.actions` writes them, only `ledger.queries` reads them for others."""
 
 from opsledger.ledger.models.definitions import Definition, DefinitionVersion
-from opsledger.ledger.models.destinations import Destination, Recovery, SendingSwitch
+from opsledger.ledger.models.destinations import SENDING_ID, Destination, Recovery, SendingSwitch
 from opsledger.ledger.models.events import Delivery, Event, RawBody, Refusal
 from opsledger.ledger.models.holds import Hold
 from opsledger.ledger.models.operations import (
@@ -18,6 +18,7 @@ from opsledger.ledger.models.operations import (
 from opsledger.ledger.models.workers import Canary
 
 __all__ = [
+    "SENDING_ID",
     "Attempt",
     "Canary",
     "ContentVersion",

@@ -1,5 +1,7 @@
 """What changes about a destination while it is in use: whether we send, and what recovers by itself."""
 
+from uuid import UUID
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
@@ -60,8 +62,11 @@ class Recovery(models.Model):
         return f"{self.destination_id} {self.action}"
 
 
+SENDING_ID = UUID(int=1)  # the switch's chain in the journal
+
+
 class SendingSwitch(models.Model):
-    """One row: whether anything is sent at all (`manage.py sending off / on`)."""
+    """One row: whether anything is sent at all (`manage.py sending off / on`). It equals the fold of its chain."""
 
     id = models.SmallIntegerField(primary_key=True, default=1)
     sending = models.BooleanField(default=True)

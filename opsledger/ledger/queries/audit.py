@@ -1,8 +1,8 @@
 """The journal of a team, newest first.
 
-Entries carry no team; what they speak of does. A page looks back in windows of time that grow until it is full, so that a
-busy hour costs one small window and a quiet year costs a few large ones. Looking for something rare stops after a while
-and says how far it came; the next page goes on from there.
+Entries carry no team; what they speak of does. The switch for all sending concerns every team. A page looks back in
+windows of time that grow until it is full, so that a busy hour costs one small window and a quiet year costs a few large
+ones. Looking for something rare stops after a while and says how far it came; the next page goes on from there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ LOOK_BACK_SECONDS_MAX = 86_400 * 366.0  # of one page that looks for something r
 
 _ENTRIES = """
 SELECT j.subject_id, j.seq, j.subject_kind, j.at, j.kind, j.actor, j.body,
-       coalesce(o.operation_id, e.event_id, d.slug, f.slug, t.name, '') AS subject_name,
+       coalesce(o.operation_id, e.event_id, d.slug, f.slug, t.name,
+                CASE WHEN j.subject_kind = 'sending' THEN 'all' ELSE '' END) AS subject_name,
        coalesce(f.kind, j.subject_kind) AS about
   FROM journal_entry j
   LEFT JOIN ledger_operation o ON j.subject_kind = 'operation' AND o.id = j.subject_id
@@ -34,7 +35,7 @@ SELECT j.subject_id, j.seq, j.subject_kind, j.at, j.kind, j.actor, j.body,
   LEFT JOIN team t ON j.subject_kind = 'team' AND t.id = j.subject_id
  WHERE j.at > %(start)s AND j.at <= %(end)s
    AND (j.at, j.subject_id, j.seq) < (%(end)s, %(subject)s, %(seq)s)
-   AND coalesce(o.team_id, e.team_id, d.team_id, f.team_id, t.id) = %(team)s
+   AND (j.subject_kind = 'sending' OR coalesce(o.team_id, e.team_id, d.team_id, f.team_id, t.id) = %(team)s)
    AND (%(kind)s = '' OR j.kind = %(kind)s)
    AND (%(actor)s = '' OR j.actor = %(actor)s OR (%(prefix)s AND starts_with(j.actor, %(actor)s || ':')))
  ORDER BY j.at DESC, j.subject_id DESC, j.seq DESC LIMIT %(limit)s

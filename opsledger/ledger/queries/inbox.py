@@ -19,6 +19,7 @@ from psycopg.rows import namedtuple_row
 
 from opsledger.ledger import definitions
 from opsledger.ledger.clock import database_now
+from opsledger.ledger.queries.looks import HOW_LOOKS_ENDED, LOOKS_ENDED
 from opsledger.rules.profile import ActionProfile
 from opsledger.rules.protection import Protected, protected_until
 from opsledger.rules.states import DESTINATION_REASONS, HoldReason
@@ -84,7 +85,9 @@ class HoldLine:
     step_title: str
     state: str | None
     attempts: int
-    looks: int
+    looks: int  # lookups made; how they ended stands in the next two, others found something
+    looks_found_nothing: int
+    looks_failed: int  # no answer: never to be shown as “no record”
     next_look_at: datetime | None
     accepted_at: datetime | None
     not_after: datetime | None
@@ -108,20 +111,21 @@ class Page:
     now: datetime  # the database's
 
 
-_LINES = """
+_LINES = f"""
 SELECT h.id, h.reason, h.version, h.opened_at, h.due_at, h.owner_id, coalesce(p.display_name, '') AS owner_name,
        h.title, h.operation_id, h.operation_text_id, h.destination_slug, h.destination_id, h.event_id,
        coalesce(e.event_id, '') AS event_text_id, h.workflow_slug, h.facts, h.action,
        s.number AS step, coalesce(s.title, '') AS step_title, s.state, coalesce(s.attempt_count, 0) AS attempts,
-       coalesce(s.looks, 0) AS looks, s.act, s.act_at, s.accepted_at, s.integrity_alarm, s.record_changed,
+       {HOW_LOOKS_ENDED}, s.act, s.act_at, s.accepted_at, s.integrity_alarm, s.record_changed,
        s.answered_with_error,
        s.destination_version_id, o.not_after, a.first_possible_at, coalesce(a.may_have, false) AS may_have,
        coalesce(a.sentence, '') AS sentence, coalesce(w.waiting, 0) AS waiting, now() AS now
-  FROM ({picked}) h
+  FROM ({{picked}}) h
   LEFT JOIN person p ON p.id = h.owner_id
   LEFT JOIN ledger_event e ON e.id = h.event_id
   LEFT JOIN ledger_operation o ON o.id = h.operation_id
   LEFT JOIN ledger_step s ON s.id = h.step_id
+{LOOKS_ENDED}
   LEFT JOIN LATERAL (
        SELECT min(opened_at) FILTER (WHERE revision = s.revision AND no_change IS DISTINCT FROM 'not_sent')
                   AS first_possible_at,
@@ -130,7 +134,7 @@ SELECT h.id, h.reason, h.version, h.opened_at, h.due_at, h.owner_id, coalesce(p.
          FROM ledger_attempt WHERE step_id = s.id) a ON h.step_id IS NOT NULL
   LEFT JOIN LATERAL (
        SELECT count(*) AS waiting FROM (
-              SELECT FROM ledger_step q WHERE q.destination_id = h.destination_id AND q.state = 'ready' LIMIT {many}) x
+              SELECT FROM ledger_step q WHERE q.destination_id = h.destination_id AND q.state = 'ready' LIMIT {{many}}) x
        ) w ON h.destination_id IS NOT NULL
  ORDER BY h.due_at, h.id
 """
@@ -194,7 +198,9 @@ def _line(row: Any) -> HoldLine:
         step_title=row.step_title,
         state=row.state,
         attempts=row.attempts,
-        looks=row.looks,
+        looks=row.looks_made,
+        looks_found_nothing=row.looks_found_nothing,
+        looks_failed=row.looks_failed,
         next_look_at=row.act_at if row.act == "look" else None,
         accepted_at=row.accepted_at,
         not_after=row.not_after,

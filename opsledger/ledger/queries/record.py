@@ -17,6 +17,7 @@ from django.db import connection
 from psycopg.rows import namedtuple_row
 
 from opsledger.ledger import definitions, records
+from opsledger.ledger.queries.looks import HOW_LOOKS_ENDED, LOOKS_ENDED, Looks
 from opsledger.ledger.queries.operations import (
     NextDecision,
     OpenHold,
@@ -75,6 +76,7 @@ class StepRecord:
     tries_used: int
     tries_max: int  # those granted by people included
     protected: Protected  # whether sending again now would be
+    looks: Looks
     attempts: list[AttemptRecord] = field(default_factory=list)
 
 
@@ -175,10 +177,10 @@ SELECT o.*, v.number AS workflow_version, p.params, w.display_name AS owner_name
   LEFT JOIN person w ON w.id = o.owner_id
  WHERE o.team_id = %s AND o.id = %s
 """
-_STEPS = """
-SELECT s.*, r.idempotency_key
+_STEPS = f"""
+SELECT s.*, r.idempotency_key, {HOW_LOOKS_ENDED}
   FROM ledger_step s LEFT JOIN ledger_steprequest r ON r.step_id = s.id AND r.revision = s.revision
- WHERE s.operation_id = %s ORDER BY s.number
+{LOOKS_ENDED} WHERE s.operation_id = %s ORDER BY s.number
 """
 _ATTEMPTS = """
 SELECT a.*, s.number AS step FROM ledger_attempt a JOIN ledger_step s ON s.id = a.step_id
@@ -276,6 +278,7 @@ def _steps(loaded: Loaded, now: datetime) -> list[StepRecord]:
             tries_used=row.tries_used,
             tries_max=row.tries_max + row.tries_extra,
             protected=protection_of(loaded.record.step(row.number), loaded.policies[row.number], now),
+            looks=Looks(row.looks_made, row.looks_found_nothing, row.looks_failed),
             attempts=attempts.get(row.number, []),
         )
         for row in _rows(_STEPS, loaded.id)

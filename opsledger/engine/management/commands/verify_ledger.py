@@ -15,7 +15,7 @@ from django.utils.dateparse import parse_datetime
 from opsledger.journal.models import VerifyCheckpoint
 from opsledger.journal.verify import FIRST, LAST, Fault, chain_fault, chains, entries_of, orphans
 from opsledger.ledger.clock import database_now
-from opsledger.ledger.verify import operations_without_journal, state_faults
+from opsledger.ledger.verify import operations_without_journal, state_faults, switch_faults
 
 SHOWN_MAX = 10
 
@@ -34,7 +34,7 @@ class Command(BaseCommand):
             raise CommandError("--jobs must be from 1 to 32.")
         alone = jobs == 1
         verified = verify_range(FIRST, LAST, since, options["resume"]) if alone else _share(jobs, since)
-        faults = [*verified[2], *orphans(), *operations_without_journal()]
+        faults = [*verified[2], *orphans(), *operations_without_journal(), *switch_faults()]
         self.stdout.write(f"{verified[0]} chains, {verified[1]} entries read.")
         if faults:
             for fault in faults[:SHOWN_MAX]:

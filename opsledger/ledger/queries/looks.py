@@ -1,0 +1,36 @@
+"""How the lookups of a step ended: those that answered that nothing is there, apart from those that gave no answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from opsledger.rules.matching import FOUND_NOTHING, GAVE_NO_ANSWER
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """Lookups since the step's outcome became unknown, or since it was accepted; also those that a person asked for."""
+
+    made: int = 0  # the others found something
+    found_nothing: int = 0  # answered, and had no record
+    failed: int = 0  # gave no (whole) answer: an error, access refused, not all pages
+
+
+def _words(words: Iterable[str]) -> str:
+    return ", ".join(f"'{word}'" for word in sorted(words))
+
+
+# Joined to a `ledger_step s`. A read for a decision is no look. Looks are few, and found by their step.
+LOOKS_ENDED = f"""
+  LEFT JOIN LATERAL (
+       SELECT count(*) AS made, count(*) FILTER (WHERE v.says IN ({_words(FOUND_NOTHING)})) AS found_nothing,
+              count(*) FILTER (WHERE v.says IN ({_words(GAVE_NO_ANSWER)})) AS failed
+         FROM ledger_evidence v
+        WHERE s.looked_at IS NOT NULL AND v.step_id = s.id AND v.kind = 'lookup' AND v.says <> 'read'
+          AND v.received_at > coalesce(greatest(s.unknown_at, s.accepted_at), '-infinity')) looks ON true
+"""
+HOW_LOOKS_ENDED = """
+       coalesce(looks.made, 0) AS looks_made, coalesce(looks.found_nothing, 0) AS looks_found_nothing,
+       coalesce(looks.failed, 0) AS looks_failed
+""".strip()
