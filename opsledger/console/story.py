@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 from uuid import UUID
 
@@ -42,6 +43,7 @@ class Item:
     facts: tuple[tuple[str, str], ...] = ()  # label, identifier or value
     evidence_id: str = ""
     key: str = ""
+    more: tuple[Item, ...] = ()  # earlier ones in a row that say the very same
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,21 @@ class Planned:
     text: str
     step: int
     checks: bool
+
+
+FOLDED_FROM = 3  # lookups in a row that say the same
+
+
+def folded(items: Iterable[Item]) -> list[Item]:
+    """The items with lookups that say the same folded into the newest of each row; nothing is left out."""
+    shown: list[Item] = []
+    for _same, row in groupby(items, key=lambda item: (item.icon, item.title, item.text, item.badge)):
+        several = list(row)
+        if several[0].icon == "search" and len(several) >= FOLDED_FROM:
+            shown.append(replace(several[0], more=tuple(several[1:])))
+        else:
+            shown += several
+    return shown
 
 
 @dataclass(slots=True)
@@ -131,7 +148,7 @@ class Teller:
         if step is not None and step.record.idempotency_key:
             shown.append((_("Idempotency key"), step.record.idempotency_key))
         if attempt is not None and attempt.elapsed_seconds is not None:
-            shown.append((_("Lasted"), f"{attempt.elapsed_seconds:.1f}\u00a0s"))
+            shown.append((_("Lasted"), wording.lasted(attempt.elapsed_seconds)))
         return Item(
             entry.at,
             "attempt",
@@ -299,7 +316,7 @@ _LOOKED: Mapping[str, tuple[str, str, tuple[str, str] | None]] = {
     "quiet_period": _NO_RECORD,
     "too_few_looks": _NO_RECORD,
     "not_all_pages": _NO_RECORD,
-    "lookup_failed": (noop("Lookup failed; that is no answer"), "", None),
+    "lookup_failed": (noop("Lookup failed"), "", None),
     "no_answer": (noop("Lookup gave no answer"), "", None),
     "access_refused": (noop("The destination did not let us look"), "access-refused", None),
     "running": (noop("The destination is still at work on it"), "in-flight", None),

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 from opsledger.accounts.roles import Permission, allowed
 from opsledger.console import decision, desk, wording
 from opsledger.console.evidence import BodyRow, compared_bodies
-from opsledger.console.forms import by_person, new_owner, read_decision, typed
+from opsledger.console.forms import Lacking, by_person, new_owner, read_decision, typed, version_of
 from opsledger.console.http import ConsoleRequest, back_to, page, see_other, wants_fragment
 from opsledger.console.permissions import why_not
 from opsledger.console.views import operation as operations
@@ -56,9 +56,9 @@ def _hold(request: ConsoleRequest, public: str) -> Hold:
 def settle(request: ConsoleRequest, hold: str) -> HttpResponse:
     """One answer.
 
-    1. Only answers that this person may give to this hold, as it is now, are taken.
-    2. A typed reference is read at the destination before it confirms, where that can be done.
-    3. The hold's version decides: a stale answer changes nothing, and shows what changed.
+    1. The hold's version decides: a stale answer changes nothing, and shows what changed.
+    2. Only answers that this person may give to this hold, as it is now, are taken; all that one lacks is said at once.
+    3. A typed reference is read at the destination before it confirms, where that can be done.
     """
     row = _hold(request, hold)
     if row.operation_id is None:
@@ -71,9 +71,13 @@ def settle(request: ConsoleRequest, hold: str) -> HttpResponse:
     if current is None:
         return _stale(request, view, row)
     try:
+        if version_of(request.POST) != current.record.version:
+            return _stale(request, view, row)
         wanted = _wanted(request, view, current)
         reading = _read(request, view, current, wanted)
         return _settle(request, view, current, wanted, reading)
+    except Lacking as why:
+        return _again(request, view, _typed(request, errors=why.errors))
     except Refused as why:
         return _again(request, view, _typed(request, errors={why.field or "form": why.why}))
     except _NotCompared as stop:

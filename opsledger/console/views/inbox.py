@@ -169,10 +169,11 @@ class RowMaker:
             state=line.state,
             attempts=line.attempts,
             may_have_had_effect=line.may_have_had_effect,
+            accepted=line.accepted_at is not None,
             now=self.now,
         )
         if words is None:
-            return ""
+            return _stopped(line)
         shape = words.state
         return mark_safe(
             f'<span class="st" data-state="{shape}">{_icon(shape)}<span>{escape(words.text)}</span></span>'
@@ -198,6 +199,14 @@ class RowMaker:
             f'<time datetime="{due_at:%Y-%m-%dT%H:%M:%SZ}">{desk.clock(due_at, self.now)}</time>'
             f'<span class="sub"><span class="{state}">{text}</span></span>'
         )
+
+
+def _stopped(line: inbox.HoldLine) -> str:
+    """Where no single request is in question: nothing leaves, neither for an event nor to a stopped destination."""
+    words = wording.event_protection() if line.event_id else wording.stopped_protection(line.reason)
+    return mark_safe(
+        f'<span class="st" data-state="{words.state}">{_icon(words.state)}<span>{escape(words.text)}</span></span>'
+    )
 
 
 @lru_cache(maxsize=128)
