@@ -142,7 +142,7 @@ class Teller:
         step, attempt = self._attempt(attempt_id)
         title = _("Attempt %(number)s of step %(step)s") % {"number": facts["number"], "step": facts["step"]}
         ended = self._ended.get(attempt_id)
-        outcome = _outcome_in(ended, attempt_id) if ended else None
+        outcome = outcome_in(ended.body, attempt_id) if ended else None
         text = self._said(ended) if ended else _("Opened and recorded; then the request was sent.")
         shown = [(_("Attempt id"), ids.public("att", UUID(attempt_id)))]
         if step is not None and step.record.idempotency_key:
@@ -171,7 +171,7 @@ class Teller:
     def _attempt_ended(self, entry: Told) -> Item:
         """The end of an attempt, told apart from its opening; late when it had ended before."""
         attempt_id = str(entry.body.get("attempt"))
-        outcome = _outcome_in(entry, attempt_id)
+        outcome = outcome_in(entry.body, attempt_id)
         _step, attempt = self._attempt(attempt_id)
         number = attempt.number if attempt is not None else "?"
         title = _("Attempt %(number)s of step %(step)s ended") % {
@@ -357,8 +357,14 @@ def _opens(older: Told | None, entry: Told) -> bool:
     )
 
 
-def _outcome_in(entry: Told, attempt_id: str) -> str | None:
-    changed = (entry.body.get("attempts") or {}).get(attempt_id) or {}
+def looked_word(says: str) -> str:
+    """What a lookup brought, in a few words: “Lookup found no record”."""
+    return _(_LOOKED[says][0]) if says in _LOOKED else _("Lookup ended")
+
+
+def outcome_in(body: Mapping[str, Any], attempt_id: str) -> str | None:
+    """The outcome that an entry’s facts give to an attempt; None when they give none."""
+    changed = (body.get("attempts") or {}).get(attempt_id) or {}
     outcome = changed.get("outcome")
     return str(outcome) if outcome else None
 

@@ -15,6 +15,7 @@ from django.utils.translation import ngettext
 from opsledger.rules.answers import Answer
 from opsledger.rules.profile import ActionProfile, ProtectionKind, Settles
 from opsledger.rules.protection import Protected
+from opsledger.rules.record import Step
 from opsledger.rules.states import HoldReason, OperationState, StepState
 
 A, R, S = Answer, HoldReason, StepState
@@ -506,10 +507,10 @@ CONSEQUENCES: Mapping[Answer, str] = {
     A.ABSENT_SEND_AGAIN: noop(
         "The same request is sent again, with the same key, as soon as its turn comes."
     ),
-    A.ABSENT_END: noop("Step %(step)s is failed (no change); nothing is sent for it again."),
+    A.ABSENT_END: noop("Step %(step)s is failed (no change) and not sent again."),
     A.STILL_UNKNOWN: noop("Nothing is sent; the hold stays open, and is due at the time that you choose."),
     A.CLOSE_UNKNOWN: noop(
-        "Step %(step)s stays unknown; the operation is counted apart for good. Late truth reopens it."
+        "Step %(step)s stays unknown, counted apart for good; late truth reopens it."
     ),
     A.OURS: noop("Step %(step)s is confirmed with this record; the difference is written to the journal."),
     A.NOT_OURS: noop("This record is left aside from now on."),
@@ -584,6 +585,18 @@ def _steps_are(numbers: tuple[int, ...]) -> str:
     if len(numbers) == 1:
         return _("Step %(number)s is") % {"number": numbers[0]}
     return _("Steps %(numbers)s are") % {"numbers": listed([str(number) for number in numbers])}
+
+
+def is_undelivered(step: Step) -> bool:
+    """Whether it was taken over and then not delivered: failed, yet not without effect."""
+    return step.state is S.FAILED and step.accepted_at is not None
+
+
+def step_word(step: Step) -> str:
+    """The state’s word; failures after a destination took the work over are told apart."""
+    from opsledger.console.vocabulary import shown  # the one table of words
+
+    return _("Failed (not delivered)") if is_undelivered(step) else shown(step.state).word
 
 
 def reason_word(reason: HoldReason) -> str:
@@ -725,15 +738,29 @@ ENTRY_WORDS: Mapping[str, str] = {
     "definition_loaded": noop("Definition loaded"),
     "backup_restored": noop("Backup restored"),
 }
-ACTOR_WORDS: Mapping[str, str] = {
-    "person": noop("People"),
-    "token": noop("Automations"),
-    "engine": noop("The machine"),
-    "worker": noop("A worker"),
-    "destination": noop("A destination"),
-    "source": noop("A source"),
-    "command": noop("A command"),
+# Kinds of actors: all of them, and one of them, whose name stands after it.
+ACTOR_WORDS: Mapping[str, tuple[str, str]] = {
+    "person": (noop("People"), noop("A person")),
+    "token": (noop("Automations"), noop("An automation")),
+    "engine": (noop("The machine"), noop("The machine")),
+    "worker": (noop("Workers"), noop("A worker")),
+    "destination": (noop("Destinations"), noop("Destination")),
+    "source": (noop("Sources"), noop("Source")),
+    "command": (noop("Commands"), noop("Command")),
 }
+
+
+_EVIDENCE_WORDS: Mapping[str, str] = {
+    "reply": noop("What a send brought"),
+    "lookup": noop("Lookup"),
+    "report": noop("Delivery report"),
+    "statement": noop("A person’s statement"),
+}
+
+
+def evidence_word(kind: str) -> str:
+    """A kind of evidence in words; one that has none yet is shown as it is written."""
+    return _(_EVIDENCE_WORDS[kind]) if kind in _EVIDENCE_WORDS else kind.replace("_", " ").capitalize()
 
 
 def entry_word(kind: str) -> str:
@@ -742,7 +769,13 @@ def entry_word(kind: str) -> str:
 
 
 def actor_word(kind: str) -> str:
-    return _(ACTOR_WORDS[kind]) if kind in ACTOR_WORDS else kind
+    """One actor of a kind; its name may follow."""
+    return _(ACTOR_WORDS[kind][1]) if kind in ACTOR_WORDS else kind
+
+
+def actors_word(kind: str) -> str:
+    """All actors of a kind, to choose from."""
+    return _(ACTOR_WORDS[kind][0]) if kind in ACTOR_WORDS else kind
 
 
 # Words that sentences share

@@ -12,7 +12,7 @@ from typing import Any
 
 from opsledger.destinations.sandbox.client import SandboxControl
 
-FOLLOW_UP, CLASSIC = "campaign_follow_up", "classic_follow_up"
+FOLLOW_UP, BRANCH, CLASSIC = "campaign_follow_up", "branch_follow_up", "classic_follow_up"
 Prepare = Callable[[SandboxControl, Sequence[str]], None]  # sandbox, identities of the steps in their order
 
 
@@ -26,6 +26,7 @@ class Part:
     prepare: Prepare | None = None
     params: dict[str, Any] = field(default_factory=dict)
     by_webhook: int = 0  # deliveries of the same event; 0 = through the API
+    body_changes: bool = False  # the last of these deliveries has another body
 
 
 def _first(behaviour: str, count: int | None = 1, **options: Any) -> Prepare:
@@ -46,7 +47,7 @@ def _message(behaviour: str, count: int | None = 1, **options: Any) -> Prepare:
     return prepare
 
 
-def _lost_and_hidden(seconds: float) -> Prepare:
+def _lost_and_hidden() -> Prepare:
     """The reply is lost after acting, and every search fails for a while: nothing can be found out."""
 
     def prepare(sandbox: SandboxControl, identities: Sequence[str]) -> None:
@@ -59,6 +60,7 @@ def _lost_and_hidden(seconds: float) -> Prepare:
 PARTS: tuple[Part, ...] = (
     Part("everything goes well", 14),
     Part("the same event is delivered three times", 6, by_webhook=3),
+    Part("the same event comes again with another body", 1, by_webhook=2, body_changes=True),
     Part("the reply is lost, and a lookup finds the record", 6, prepare=_first("lose_reply_after_acting")),
     Part(
         "the request is lost, absence is proven, and it is sent again",
@@ -68,7 +70,7 @@ PARTS: tuple[Part, ...] = (
     Part("a gateway gives up after the work was done", 3, prepare=_first("error_after_acting", status=504)),
     Part("busy for a moment", 3, prepare=_first("rate_limited", 1, retry_after="2")),
     Part("the connection is reset after acting", 2, prepare=_first("reset_after_acting")),
-    Part("the reply is lost, and the search lags behind", 4, workflow=CLASSIC, prepare=_lost_and_hidden(600)),
+    Part("the reply is lost, and every search fails", 4, workflow=BRANCH, prepare=_lost_and_hidden()),
     Part(
         "the request is lost, and absence can't be proven",
         4,
@@ -104,7 +106,7 @@ def params_of(number: int, workflow: str, extra: dict[str, Any]) -> dict[str, An
         "queue": "launch-care",
         "due_date": f"2026-12-{1 + number % 27:02d}",
     }
-    if workflow == FOLLOW_UP:
+    if workflow != CLASSIC:
         params |= {
             "email": f"contact.{number}@customers.example",
             "message_subject": "Thank you for your interest in our spring launch",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html as markup
 import re
+from datetime import UTC, datetime
 
 import pytest
 from django.test import Client
@@ -12,10 +13,12 @@ from scenes import Scenes, fields_of, hold_path, path_of
 
 from opsledger.console import story
 from opsledger.console.forms import by_person
+from opsledger.console.templatetags import ops
 from opsledger.ledger.actions.evidence import Says, Statement, add_evidence
 from opsledger.ledger.actions.open import Opened
 from opsledger.ledger.actions.record import Looked, record_looks
 from opsledger.ledger.models import Attempt
+from opsledger.rules.answers import Answer
 from opsledger.rules.facts import LookupFact, LookupStatus
 from tests.desk import params, step_identity
 
@@ -90,8 +93,6 @@ def test_lookups_in_a_row_that_say_the_same_are_folded_and_none_is_left_out(
 
 @pytest.mark.parametrize(("looks", "items"), [(1, 1), (2, 2), (3, 1), (7, 1)])
 def test_what_is_folded_stays_in_its_order(looks: int, items: int) -> None:
-    from datetime import UTC, datetime
-
     rows = [
         story.Item(datetime(2026, 4, 14, 16, 30 - at, tzinfo=UTC), "search", "Lookup failed", key=str(at))
         for at in range(looks)
@@ -176,3 +177,68 @@ def test_an_empty_answer_on_a_stale_page_is_told_that_the_hold_changed(
     response = client.post(hold_path(hold, "settle"), {"version": str(hold.version + 1), "answer": "absent"})
     assert response.status_code == 409
     assert "This hold changed while you were reading it." in response.content.decode()
+
+
+# No machine word reaches a person
+
+
+def test_the_audit_says_in_words_what_lookups_and_attempts_brought(scenes: Scenes, client: Client) -> None:
+    opened = scenes.unknown()
+    look_in_vain(scenes, opened)
+    page = page_of(client, "/audit/")
+    assert "Lookup failed" in page and "operation: held" in page
+    assert "lookup failed" not in page and "lookup_failed" not in page
+    assert re.search(r"Destination <span class=\"dest\">crm_classic</span>", page)
+    assert "A destination" not in page
+    assert re.search(r"<td><time[^>]*>\d\d:\d\d:\d\d</time></td>", page)  # to the second
+
+
+def test_evidence_is_named_in_words_and_masks_are_offered_where_there_are_any(
+    scenes: Scenes, client: Client
+) -> None:
+    opened = scenes.unknown()
+    look_in_vain(scenes, opened)
+    operation = page_of(client, path_of(opened))
+    addresses = set(re.findall(r'href="(/operations/[^"]+/evidence/ev_[^"]+)"', operation))
+    pages = [page_of(client, address) for address in addresses]
+    assert any("<dd>Lookup failed</dd>" in page for page in pages)
+    assert any("<dd>What a send brought</dd>" in page for page in pages)
+    for page in pages:
+        assert "lookup_failed" not in page and "no_answer" not in page
+        assert "Show masked values" not in page
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [("reason=too_late", "Too late"), ("owner=none", "Unowned"), ("destination=crm", "crm")],
+    ids=["reason", "owner", "destination"],
+)
+def test_what_the_inbox_is_narrowed_to_is_said_in_words(
+    scenes: Scenes, client: Client, query: str, said: str
+) -> None:
+    scenes.settle(scenes.unknown(), Answer.HAPPENED, reference="T-1")
+    scenes.too_late()
+    page = page_of(client, f"/?{query}")
+    assert f'<span class="dest">{said}</span>' in page
+
+
+def test_an_empty_filter_says_how_many_holds_wait_outside_of_it(scenes: Scenes, client: Client) -> None:
+    scenes.unknown()
+    page = page_of(client, "/?reason=too_late")
+    assert "No open hold matches the filter" in page
+    assert "1 hold of the team waits outside of it." in page
+
+
+def test_a_question_that_sends_nothing_has_its_protection_said(scenes: Scenes, client: Client) -> None:
+    scenes.event_conflict()
+    scenes.stopped()
+    page = page_of(client, "/")
+    assert "Nothing was sent for it" in page
+    assert "Nothing is sent there now" in page
+
+
+def test_times_of_another_day_carry_their_day() -> None:
+    moment = datetime(2026, 4, 13, 9, 5, 7, tzinfo=UTC)
+    now = datetime(2026, 4, 14, 9, 5, 7, tzinfo=UTC)
+    assert ">13\u00a0Apr, 09:05:07<" in str(ops.local_time(moment, "moment", now))
+    assert ">09:05:07<" in str(ops.local_time(now, "moment", now))

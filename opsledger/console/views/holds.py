@@ -18,6 +18,7 @@ from opsledger.console.evidence import BodyRow, compared_bodies
 from opsledger.console.forms import Lacking, by_person, new_owner, read_decision, typed, version_of
 from opsledger.console.http import ConsoleRequest, back_to, page, see_other, wants_fragment
 from opsledger.console.permissions import why_not
+from opsledger.console.templatetags.ops import words_of_span
 from opsledger.console.views import operation as operations
 from opsledger.console.views.operation import DECISION_PERMISSIONS, FRAGMENTS, TEMPLATE, Asked
 from opsledger.engine.bell import ring
@@ -418,6 +419,9 @@ def _event_page(
         "may_assign": allowed(roles, Permission.ASSIGN),
         "people": operations.members(team),
         "line": line,
+        "open_for": words_of_span((now - row.opened_at).total_seconds()),
+        "late": row.due_at < now,
+        "due_in": words_of_span(abs((row.due_at - now).total_seconds())),
         "now": now,
         "typed": typed(request.POST) | {"operation": request.POST.get("operation", "")},
         "errors": errors or {},

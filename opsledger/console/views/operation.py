@@ -318,11 +318,10 @@ def _step_line(step: Any, view: OperationView) -> dict[str, Any]:
     elif state in {StepState.WAITING, StepState.READY}:
         tail.append(_("not sent"))
     held = view.rules.hold_on(step.step.number)
-    undelivered = state is StepState.FAILED and step.step.accepted_at is not None
     return {
         "number": step.step.number,
         "title": step.title,
-        "word": _("Failed (not delivered)") if undelivered else "",
+        "word": wording.step_word(step.step),
         "destination": step.step.destination,
         "state": state,
         "since": since,
@@ -550,12 +549,16 @@ def _evidence(request: ConsoleRequest, operation: str, evidence: str, *, reveal:
     team, roles = team_and_roles(request, view.record.team_id)
     content = content_of(line.id, view.record.id) or b""
     may_reveal = allowed(roles, Permission.REVEAL)
+    masked, plain = shown_content(view, content), shown_content(view, content, reveal=True)
     context = {
         "record": view.record,
         "op": ids.public("op", view.record.id),
         "line": line,
         "public": evidence,
-        "content": shown_content(view, content, reveal=reveal),
+        "kind": wording.evidence_word(line.kind),
+        "outcome": story.looked_word(line.says) if line.kind == "lookup" else "",
+        "content": plain if reveal else masked,
+        "masked": masked != plain,
         "revealed": reveal,
         "may_reveal": may_reveal,
         "why_not": "" if may_reveal else why_not(roles, Permission.REVEAL, team),
