@@ -509,9 +509,7 @@ CONSEQUENCES: Mapping[Answer, str] = {
     ),
     A.ABSENT_END: noop("Step %(step)s is failed (no change) and not sent again."),
     A.STILL_UNKNOWN: noop("Nothing is sent; the hold stays open, and is due at the time that you choose."),
-    A.CLOSE_UNKNOWN: noop(
-        "Step %(step)s stays unknown, counted apart for good; late truth reopens it."
-    ),
+    A.CLOSE_UNKNOWN: noop("Step %(step)s stays unknown, counted apart for good; late truth reopens it."),
     A.OURS: noop("Step %(step)s is confirmed with this record; the difference is written to the journal."),
     A.NOT_OURS: noop("This record is left aside from now on."),
     A.KEEP_ONE: noop(

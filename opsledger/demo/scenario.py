@@ -13,6 +13,7 @@ from typing import Any
 from opsledger.destinations.sandbox.client import SandboxControl
 
 FOLLOW_UP, BRANCH, CLASSIC = "campaign_follow_up", "branch_follow_up", "classic_follow_up"
+LOOKS_PLANNED = 7  # lookups that crm_classic’s profile makes before a person is asked
 Prepare = Callable[[SandboxControl, Sequence[str]], None]  # sandbox, identities of the steps in their order
 
 
@@ -48,11 +49,11 @@ def _message(behaviour: str, count: int | None = 1, **options: Any) -> Prepare:
 
 
 def _lost_and_hidden() -> Prepare:
-    """The reply is lost after acting, and every search fails for a while: nothing can be found out."""
+    """The reply is lost after acting, and every planned search fails. A person who looks afterwards finds the record."""
 
     def prepare(sandbox: SandboxControl, identities: Sequence[str]) -> None:
         sandbox.script("lose_reply_after_acting", 1, method="POST", identity=identities[0])
-        sandbox.script("error_before_acting", 40, method="GET", identity=identities[0], status=503)
+        sandbox.script("error_before_acting", LOOKS_PLANNED, method="GET", identity=identities[0], status=503)
 
     return prepare
 

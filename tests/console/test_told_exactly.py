@@ -144,6 +144,14 @@ def test_what_was_taken_over_and_bounced_is_not_told_as_without_effect(
         assert "No attempt took effect" not in page and "Failed (no change)" not in page
 
 
+def test_what_was_closed_as_never_known_is_not_told_as_without_effect(scenes: Scenes, client: Client) -> None:
+    opened = scenes.unknown()
+    scenes.settle(opened, Answer.CLOSE_UNKNOWN)
+    page = page_of(client, path_of(opened))
+    assert "“Create the follow-up task” may have taken effect, or not." in page
+    assert "Nothing is known to have taken effect" not in page
+
+
 @pytest.mark.parametrize(
     ("answer", "lacking"),
     [

@@ -57,9 +57,10 @@ def _hold(request: ConsoleRequest, public: str) -> Hold:
 def settle(request: ConsoleRequest, hold: str) -> HttpResponse:
     """One answer.
 
-    1. The hold's version decides: a stale answer changes nothing, and shows what changed.
-    2. Only answers that this person may give to this hold, as it is now, are taken; all that one lacks is said at once.
-    3. A typed reference is read at the destination before it confirms, where that can be done.
+    1. Only answers that this person may give to this hold, as it is now, are taken.
+    2. The hold's version decides: a stale answer changes nothing, and shows what changed.
+    3. All that an answer lacks is said at once.
+    4. A typed reference is read at the destination before it confirms, where that can be done.
     """
     row = _hold(request, hold)
     if row.operation_id is None:
@@ -71,10 +72,11 @@ def settle(request: ConsoleRequest, hold: str) -> HttpResponse:
     current = next((one for one in view.holds if one.record.id == row.pk), None)
     if current is None:
         return _stale(request, view, row)
+    cards = _offered(request, view, current)
     try:
         if version_of(request.POST) != current.record.version:
             return _stale(request, view, row)
-        wanted = _wanted(request, view, current)
+        wanted = _wanted(request, view, current, cards)
         reading = _read(request, view, current, wanted)
         return _settle(request, view, current, wanted, reading)
     except Lacking as why:
@@ -93,7 +95,8 @@ class _NotCompared(Exception):
         self.reading, self.errors = reading, errors
 
 
-def _wanted(request: ConsoleRequest, view: OperationView, current: HoldView) -> Decision:
+def _offered(request: ConsoleRequest, view: OperationView, current: HoldView) -> list[decision.Card]:
+    """The answers that this person may give; refuses one who may give none, or not the one that was chosen."""
     team, roles = operations.team_and_roles(request, view.record.team_id)
     may = frozenset(a for a in Answer if allowed(roles, DECISION_PERMISSIONS.get(a, Permission.SETTLE)))
     if not may:
@@ -102,6 +105,12 @@ def _wanted(request: ConsoleRequest, view: OperationView, current: HoldView) -> 
     chosen = request.POST.get("answer", "")
     if chosen and chosen not in {card.value for card in cards} and may != frozenset(Answer):
         raise PermissionDenied(why_not(roles, Permission.SETTLE, team))
+    return cards
+
+
+def _wanted(
+    request: ConsoleRequest, view: OperationView, current: HoldView, cards: list[decision.Card]
+) -> Decision:
     step = view.step(current.record.step).step
     planned = step.act_at if step.act == "look" else None
     wanted = read_decision(
