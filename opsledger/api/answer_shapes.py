@@ -218,7 +218,7 @@ class OperationRecord(Answer):
     workflow: str
     workflow_version: int
     state: str
-    version: int
+    version: int = Field(description="Cancelling and withdrawing carry it: `If-Match`.")
     cancelled: bool
     owner: OwnerAnswer
     replaces: str | None

@@ -17,6 +17,9 @@ _SETTLED = Reply(200, "The hold as it is now.", answers.SettleAnswer)
 _NOT_FOUND = Reply(404, "No such thing in the token's team.")
 _INVALID = Reply(422, "`errors` names each field and what to mend.")
 _STALE = Reply(412, "Another version by now; `current` is the hold as it is. Nothing was changed.")
+_CHANGED = Reply(
+    412, "Another version by now; `current` is the operation's record as it is. Nothing was changed."
+)
 _VERSION = Reply(428, "If-Match is missing.")
 _NOT_NOW = Reply(409, "The present state does not allow it.")
 
@@ -67,15 +70,16 @@ CALLS: tuple[Call, ...] = (
     ),
     Call(
         "GET", "/operations/{operation}", "read_operation", "Read an operation's record",
-        "State, steps, attempts, references, evidence, holds, next decision, counters. Sensitive parameters are masked. "
+        "State, steps, attempts, references, evidence, holds, next decision, counters; its version is the ETag. Sensitive "
+        "parameters are masked. "
         "In the path: `op_…`, or an own id made of `A-Z a-z 0-9 - _ ~ :` that does not begin with `op_`.",
         operations.read_one, (_RECORD, _NOT_FOUND), permission=Permission.VIEW, tag="Operations",
     ),
     Call(
         "POST", "/operations/{operation}/cancel", "cancel_operation", "Cancel an operation",
         "Nothing more is sent. What was sent is found out; `took_effect` says what did.",
-        operations.cancel, (_RECORD, _NOT_FOUND, _NOT_NOW, _INVALID),
-        permission=Permission.CANCEL, shape=shapes.WithReason,
+        operations.cancel, (_RECORD, _NOT_FOUND, _NOT_NOW, _CHANGED, _INVALID, _VERSION),
+        permission=Permission.CANCEL, shape=shapes.WithReason, versioned=True,
         example={"reason": "The campaign was called off."}, tag="Operations",
     ),
     Call(
@@ -94,9 +98,9 @@ CALLS: tuple[Call, ...] = (
     Call(
         "POST", "/operations/{operation}/steps/{step}/withdraw", "withdraw_answer", "Take a person's answer back",
         "The step becomes disputed, and its reference is freed.",
-        steps.withdraw, (_RECORD, _NOT_FOUND, _NOT_NOW, _INVALID),
-        permission=Permission.WITHDRAW, shape=shapes.WithReason, example={"reason": "The reference was of another task."},
-        tag="Operations",
+        steps.withdraw, (_RECORD, _NOT_FOUND, _NOT_NOW, _CHANGED, _INVALID, _VERSION),
+        permission=Permission.WITHDRAW, shape=shapes.WithReason, versioned=True,
+        example={"reason": "The reference was of another task."}, tag="Operations",
     ),
     Call(
         "POST", "/operations/{operation}/steps/{step}/evidence", "add_evidence", "Add evidence to a step",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -20,6 +19,7 @@ from opsledger.api.operations import operation_id_of, refused
 from opsledger.api.problems import Problem
 from opsledger.api.reading import invalid
 from opsledger.api.shapes import Assignment, Check, Note, Settlement
+from opsledger.api.versions import tagged, version_of
 from opsledger.engine import bell
 from opsledger.engine.reading import Reading, read_reference
 from opsledger.ledger import records
@@ -47,7 +47,6 @@ NO_HOLD = "This team has no such hold."
 GO_ON = "go_on"
 RATE_DEFAULT = 10.0
 LIMIT_MAX = 200
-_VERSION = re.compile(r'"([0-9]{1,9})"|([0-9]{1,9})', re.ASCII)
 _NOBODY = UUID(int=0)
 
 
@@ -153,27 +152,10 @@ def _place(text: str) -> inbox.Place | None:
 
 def read_one(caller: Caller, request: HttpRequest, hold: str) -> HttpResponse:
     found = find(caller, hold)
-    return respond(200, shown(found), _tagged(found.version))
-
-
-def _tagged(version: int) -> dict[str, str]:
-    return {"ETag": f'"{version}"'}
+    return respond(200, shown(found), tagged(found.version))
 
 
 # Deciding
-
-
-def version_of(request: HttpRequest) -> int:
-    """The version that the decision was made on: 428 without one, 422 for one that can't be read."""
-    text = request.headers.get("If-Match", "").strip()
-    if not text:
-        raise Problem(
-            "version_needed", "A decision carries the version that it was made on. Nothing was changed."
-        )
-    match = _VERSION.fullmatch(text)
-    if match is None:
-        raise invalid([("If-Match", 'must be one version, such as "3"')])
-    return int(match[1] or match[2])
 
 
 def stale(hold: Hold) -> Problem:
@@ -183,7 +165,7 @@ def stale(hold: Hold) -> Problem:
     return Problem(
         "stale",
         f"The hold {now} by now. Nothing was changed.",
-        headers=_tagged(current.version),
+        headers=tagged(current.version),
         current=plain(shown(current)),
     )
 
@@ -247,7 +229,7 @@ def _settled(caller: Caller, hold: Hold, reading: Reading | None) -> HttpRespons
         "operation_state": state,
         "reading": _reading(reading) if reading else None,
     }
-    return respond(200, body, _tagged(current.version))
+    return respond(200, body, tagged(current.version))
 
 
 def _go_on(hold: Hold, given: Settlement, version: int, by: By) -> None:

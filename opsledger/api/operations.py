@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
@@ -10,6 +12,7 @@ from django.http import HttpRequest, HttpResponse
 
 from opsledger.api.answer_shapes import BatchItem
 from opsledger.api.answers import (
+    plain,
     record_answer,
     recorded,
     respond,
@@ -21,11 +24,12 @@ from opsledger.api.problems import Problem
 from opsledger.api.reading import checked, invalid
 from opsledger.api.routes import count_refusal
 from opsledger.api.shapes import Batch, NewOperation, WithReason
+from opsledger.api.versions import tagged, version_of
 from opsledger.engine import bell
 from opsledger.ledger.actions.intake import NamedEvent, Taken, Verdict, Wanted, open_intended
-from opsledger.ledger.actions.settle import Refused, settle_cancel
+from opsledger.ledger.actions.settle import OperationChanged, Refused, settle_cancel
 from opsledger.ledger.queries.operations import OperationFilter, find_id, page_of
-from opsledger.ledger.queries.record import record_of
+from opsledger.ledger.queries.record import Record, record_of
 from opsledger.lib.ids import parse, public
 from opsledger.rules.identity import allowed_in_path
 
@@ -167,25 +171,52 @@ def listed(caller: Caller, request: HttpRequest) -> HttpResponse:
 
 
 def read_one(caller: Caller, request: HttpRequest, operation: str) -> HttpResponse:
-    record = record_of(caller.team_id, operation_id_of(caller, operation))
+    return answer_with(caller, operation_id_of(caller, operation))
+
+
+def answer_with(caller: Caller, operation_id: UUID) -> HttpResponse:
+    """The operation's record as it is now, and its version as ETag."""
+    record = here(caller, operation_id)
+    return respond(200, record_answer(record), tagged(record.version))
+
+
+def here(caller: Caller, operation_id: UUID) -> Record:
+    record = record_of(caller.team_id, operation_id)
     if record is None:
         raise Problem("not_found", NOT_HERE)
-    return respond(200, record_answer(record))
+    return record
 
 
-# Cancelling
+# Deciding
 
 
 def cancel(caller: Caller, request: HttpRequest, operation: str, given: WithReason) -> HttpResponse:
     """Says what took effect, in the record that it answers with."""
     operation_id = operation_id_of(caller, operation)
+    version = version_of(request)
+    with on_version(caller, operation_id):
+        settle_cancel(operation_id, given.reason, caller.by, version=version)
+    return answer_with(caller, operation_id)
+
+
+@contextmanager
+def on_version(caller: Caller, operation_id: UUID) -> Iterator[None]:
+    """A decision about an operation. A stale one is a 412 that shows the record as it is by now."""
     try:
-        settle_cancel(operation_id, given.reason, caller.by)
+        yield
+    except OperationChanged:
+        raise _stale(here(caller, operation_id)) from None
     except Refused as why:
         raise refused(why) from why
-    record = record_of(caller.team_id, operation_id)
-    assert record is not None  # nothing is ever deleted
-    return respond(200, record_answer(record))
+
+
+def _stale(record: Record) -> Problem:
+    return Problem(
+        "stale",
+        f"The operation is at version {record.version} by now. Nothing was changed.",
+        headers=tagged(record.version),
+        current=plain(record_answer(record)),
+    )
 
 
 def refused(why: Refused) -> Problem:

@@ -216,7 +216,9 @@ class Settlement(Shape):
         default_factory=list, max_length=100, description="Names of later steps that go on, or come back."
     )
     ticket: Text = Field(default="", max_length=400, description="Whom you asked: their ticket.")
-    replaced_by: Text = Field(default="", max_length=200, description="With `replaced`: the new operation.")
+    replaced_by: Text = Field(
+        default="", max_length=200, description="With `replaced`: the new operation, `op_…` or your own id."
+    )
     rate_per_second: Rate | None = Field(
         default=None, description="With `go_on` at a destination: how fast its backlog leaves."
     )

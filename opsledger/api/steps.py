@@ -10,10 +10,11 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 
 from opsledger.api import shapes
-from opsledger.api.answers import record_answer, respond
+from opsledger.api.answers import respond
 from opsledger.api.caller import Caller
-from opsledger.api.operations import operation_id_of, refused
+from opsledger.api.operations import answer_with, here, on_version, operation_id_of, refused
 from opsledger.api.problems import Problem
+from opsledger.api.versions import version_of
 from opsledger.engine import bell
 from opsledger.ledger.actions.evidence import Says, Statement, add_evidence
 from opsledger.ledger.actions.report import (
@@ -27,7 +28,7 @@ from opsledger.ledger.actions.report import (
     report_outcome,
 )
 from opsledger.ledger.actions.settle import Refused, settle_withdraw
-from opsledger.ledger.queries.record import Record, record_of
+from opsledger.ledger.queries.record import Record
 from opsledger.lib.ids import parse, public
 from opsledger.rules.settling import NotNow
 from opsledger.rules.states import NoChange, Outcome
@@ -163,19 +164,11 @@ def withdraw(
 ) -> HttpResponse:
     """An owner takes a person's answer back; the step is disputed."""
     operation_id = operation_id_of(caller, operation)
-    number = _number(_record(caller, operation_id), step)
-    try:
-        settle_withdraw(operation_id, number, given.reason, caller.by)
-    except Refused as why:
-        raise refused(why) from why
-    return respond(200, record_answer(_record(caller, operation_id)))
-
-
-def _record(caller: Caller, operation_id: UUID) -> Record:
-    record = record_of(caller.team_id, operation_id)
-    if record is None:
-        raise Problem("not_found", NO_STEP)
-    return record
+    number = _number(here(caller, operation_id), step)
+    version = version_of(request)
+    with on_version(caller, operation_id):
+        settle_withdraw(operation_id, number, given.reason, caller.by, version=version)
+    return answer_with(caller, operation_id)
 
 
 def _number(record: Record, name: str) -> int:

@@ -51,6 +51,7 @@ def known_of(line: HoldLine, now: datetime) -> Known:
         taken=found.taken,
         missing=tuple(label_of(str(field).rpartition(".")[2]) for field in _list(facts, "missing")),
         statements=statements_in(facts),
+        restored="restored_until" in facts,
         waiting=line.waiting,
         event=line.event_text_id,
     )

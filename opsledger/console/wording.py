@@ -45,6 +45,7 @@ class Known:
     taken: tuple[str, str] | None = None  # a reference, and the operation that holds it already
     missing: tuple[str, ...] = ()
     statements: tuple[str, ...] = ()  # of a dispute, oldest first
+    restored: bool = False  # a restored backup has forgotten what became of it since
     waiting: int = 0  # steps that wait behind a stopped destination
     event: str = ""
 
@@ -132,13 +133,17 @@ def question(known: Known) -> str:
     if known.event and known.reason is R.DATA_MISSING:
         return _(_OF_EVENT[0])
     template = QUESTIONS[known.reason][0]
-    if known.reason is R.DISPUTED and len(known.statements) < 2:
+    if known.reason is R.DISPUTED and known.restored:
+        template = noop("A backup was restored. Did “%(step)s” happen at %(destination)s since then?")
+    elif known.reason is R.DISPUTED and len(known.statements) < 2:
         template = noop("An answer was taken back. Did “%(step)s” happen at %(destination)s?")
     return _(template) % {"step": known.step, "destination": known.destination}
 
 
 def next_decision(known: Known) -> str:
     """What a person has to do next, short enough for a row of the inbox."""
+    if known.restored and known.reason is R.DISPUTED:
+        return _("Find out whether it was sent since the backup")
     if known.reason in _UNKNOWNS:
         if known.looked in _PROPOSED:
             return _(_PROPOSED[known.looked][1]) % {"reference": "".join(known.references[:1])}
@@ -278,6 +283,8 @@ def _about_duplicates(known: Known) -> str:
 
 
 def _about_dispute(known: Known) -> str:
+    if known.restored and len(known.statements) < 2:
+        return _("A person may have had it sent after the backup was made; the backup does not know of it.")
     if len(known.statements) > 1:
         return _("First: %(first)s. Later: %(later)s.") % {
             "first": known.statements[0],

@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 from uuid import UUID, uuid4
 
 from django.conf import settings
@@ -41,11 +42,12 @@ def elapsed_clock() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A claimed step in this process. `lease_ends` is on our own clock, counted from before the claim was asked for."""
+    """A claimed step in this process. Times are on our own clock, counted from before the claim was asked for."""
 
     claimed: ClaimedSend
     lease_ends: float
     sendable: bool  # its destination's definition is at hand
+    send_until: float = math.inf  # then protection ends, or nobody wants it sent any more
 
 
 @dataclass(slots=True)
@@ -90,10 +92,7 @@ class _Sender:
     def claim(self, limit: int) -> list[Held]:
         asked_at = elapsed_clock()
         claimed = claim_sends(limit, worker=self.worker, trial_every_seconds=self.trial_every_seconds)
-        return [
-            Held(one, asked_at + (one.lease_ends_at - one.opened_at).total_seconds(), _at_hand(one))
-            for one in claimed
-        ]
+        return [_held(one, asked_at) for one in claimed]
 
     def record(self, pairs: Pairs[Held, Sent]) -> None:
         record_sends([sent for _, sent in pairs])
@@ -122,17 +121,28 @@ class _Sender:
         )
 
 
+def _held(claimed: ClaimedSend, asked_at: float) -> Held:
+    def on_our_clock(at: datetime | None) -> float:
+        return math.inf if at is None else asked_at + (at - claimed.opened_at).total_seconds()
+
+    return Held(
+        claimed, on_our_clock(claimed.lease_ends_at), _at_hand(claimed), on_our_clock(claimed.send_until)
+    )
+
+
 def send_in_time(held: Held, wire: Wire) -> Sent:
     """Sends a claimed step once, or not at all.
 
     1. Without its destination's definition nothing can be sent.
     2. What could still be under way when the lease ends stays here: by then others may find out, and send, for us.
+    3. So does what was claimed in time and would be sent after its protection has ended, or too late.
     """
     claimed = held.claimed
     if not held.sendable:
         return not_sent(claimed, "definition_unread", "Nothing was sent: the database was away.")
     profile = definitions.destination(claimed.destination_version_id).actions[claimed.action].profile
-    if elapsed_clock() + profile.timing.total_seconds > held.lease_ends:
+    now = elapsed_clock()
+    if now + profile.timing.total_seconds > held.lease_ends or now >= held.send_until:
         return not_sent(claimed, "held_up", "Nothing was sent: the worker was held up for too long.")
     return send_claimed(claimed, wire)
 

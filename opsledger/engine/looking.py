@@ -79,4 +79,5 @@ def looked_of(claimed: ClaimedLook, found: Lookup) -> Looked:
         final=found.final,
         evidence=evidence,
         destination_id=claimed.destination_id,
+        asked_at=claimed.asked_at,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import mmap
 import tempfile
 from collections.abc import Iterator
@@ -16,19 +17,30 @@ from typing import IO
 _over = mmap.mmap(-1, 1)  # one byte that all processes see
 _floor: IO[bytes] | None = None
 _places: dict[str, range] = {}
+_turn_seconds = math.inf
+
+PROCESSES_ENOUGH = 3  # one that sends, one that looks things up, one for everything short
+TURN_SECONDS = 5.0  # with fewer, whoever sends or looks makes room for the others so often
 
 
 def begin(processes: int) -> None:
     """Lays out the seats, in the process that is going to fork the others.
 
     Half of the processes may send and a quarter may look things up, so that from three on one is always free for the
-    short tasks: a destination that keeps its senders waiting for minutes delays neither a sweep nor a sign of life.
+    short tasks: a destination that keeps its senders waiting for minutes delays neither a sweep nor a sign of life. With
+    fewer (a small machine) nobody goes on for as long as there is work, or no lease would end under a steady load.
     """
-    global _floor
+    global _floor, _turn_seconds
+    _turn_seconds = math.inf if processes >= PROCESSES_ENOUGH else TURN_SECONDS
     senders, lookers = max(1, processes // 2), max(1, processes // 4)
     _places.update(dispatch=range(senders), reconcile=range(senders, senders + lookers))
     _floor = tempfile.TemporaryFile()  # noqa: SIM115  open for as long as the worker lives
     _over[0] = 0
+
+
+def turn_seconds() -> float:
+    """For how long one turn goes on claiming; what it has in flight then is finished."""
+    return _turn_seconds
 
 
 def end() -> None:

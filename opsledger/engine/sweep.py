@@ -18,15 +18,5 @@ class Swept:
 
 def run_once() -> Swept:
     """Goes through what is due in batches that commit; bounded, and harmless when run twice or by two."""
-    leases = deadlines = 0
-    for _ in range(ROUNDS_MAX):
-        count = record_leases_ended(BATCH)
-        leases += count
-        if count < BATCH:
-            break
-    for _ in range(ROUNDS_MAX):
-        count = record_time_passed(BATCH)
-        deadlines += count
-        if count < BATCH:
-            break
-    return Swept(leases, deadlines)
+    leases = record_leases_ended(BATCH, rounds=ROUNDS_MAX)
+    return Swept(leases, record_time_passed(BATCH, rounds=ROUNDS_MAX))

@@ -35,14 +35,14 @@ def end_shift(**_: Any) -> None:
 def dispatch() -> None:
     with _until_next_bell("dispatch"), shift.seat("dispatch") as free:
         if free:
-            dispatching.run_once()
+            dispatching.run_once(claim_for_seconds=shift.turn_seconds())
 
 
 @shared_task(name="opsledger.reconcile")
 def reconcile() -> None:
     with _until_next_bell("reconcile"), shift.seat("reconcile") as free:
         if free:
-            reconciling.run_once()
+            reconciling.run_once(look_for_seconds=shift.turn_seconds())
 
 
 @shared_task(name="opsledger.sweep")

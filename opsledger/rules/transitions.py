@@ -6,7 +6,7 @@ table 4 decide for every step until nothing moves any more. An answer by a perso
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -28,6 +28,7 @@ from opsledger.rules.record import Act, Attempt, KnownBy, Operation, Step
 from opsledger.rules.settling import Moment, NotNow, close_hold, open_hold, settled
 from opsledger.rules.states import (
     ENDED_STATES,
+    FINAL_STATES,
     NEVER_SENT_STATES,
     HoldReason,
     NoChange,
@@ -317,28 +318,68 @@ def look_requested(operation: Operation, number: int, at: datetime, moment: Mome
 def restored(operation: Operation, until: datetime, moment: Moment) -> Operation:
     """After a restored backup: each step that could have been sent before `until` has an attempt that nobody remembers.
 
-    That is each one that was not done and not ended. Told again with the same `until`, it adds nothing.
+    1. Not ended and not held before it was sent: it could have been sent by itself. It is found out like any other.
+    2. Held before it was sent, failed, or cancelled for another step's sake: it could have been sent by people's
+       answers only. A person is asked; proof that it is not there does not send what a person had stopped.
+    3. All others stay. Cancelled operations are never sent again. Accepted and confirmed say that there was an effect,
+       and closed as never known says that nobody knows: another send makes none of it untrue, and no other follows.
+
+    Told again with the same `until`, it adds nothing.
     """
     after = operation.copy()
-    for step in after.steps:
-        latest = step.latest_possible_at
-        told_before = latest is not None and latest >= until
-        if step.state not in _SENDABLE or step.never_known or after.cancelled or told_before:
-            continue
-        if step.state in NEVER_SENT_STATES:
-            close_hold(after, step)
-        forgotten = Attempt(moment.new_id(), len(step.attempts) + 1, step.revision, after.created_at, until)
-        forgotten.outcome, forgotten.known_by = Outcome.UNKNOWN, KnownBy.LEASE
-        step.attempts.append(forgotten)
-        if step.state is not StepState.IN_FLIGHT:
-            step.state = StepState.UNKNOWN
-            begin_to_look(step, moment.now)
+    for step, was in zip(after.steps, operation.steps, strict=True):
+        if _could_have_been_sent(operation, was) and not _told_of_backup(operation, was, until):
+            _forget_attempt(operation, after, step, until, moment)
     return settled(after, moment)
 
 
-_SENDABLE = NEVER_SENT_STATES | {StepState.UNKNOWN, StepState.IN_FLIGHT}
+def _could_have_been_sent(operation: Operation, step: Step) -> bool:
+    if operation.cancelled or step.never_known:
+        return False
+    if (
+        step.state is StepState.FAILED
+    ):  # an attempt's outcome can be overturned, and the step then be sent again
+        return bool(step.attempts)
+    if step.state is StepState.CANCELLED:  # it returns when an answer about an earlier one is overturned
+        return any(other.attempts for other in (*operation.earlier(step), step))
+    return step.state in NEVER_SENT_STATES | {StepState.UNKNOWN, StepState.IN_FLIGHT}
 
 
-def time_passed(operation: Operation, moment: Moment) -> Operation:
-    """A deadline may have come; table 4 decides again."""
-    return settled(operation.copy(), moment)
+def _told_of_backup(operation: Operation, step: Step, until: datetime) -> bool:
+    """Only an attempt that nobody remembers was opened when the operation was."""
+    return any(one.opened_at == operation.created_at and one.lease_ends_at >= until for one in step.attempts)
+
+
+def _forget_attempt(
+    operation: Operation, after: Operation, step: Step, until: datetime, moment: Moment
+) -> None:
+    held = operation.hold_on(step.number) is not None
+    asks = step.state in FINAL_STATES or (held and step.state in NEVER_SENT_STATES)
+    said = [
+        {"outcome": one.outcome and one.outcome.value, "known_by": one.known_by, "reference": one.reference}
+        for one in step.attempts[-1:]
+    ]
+    facts = {"restored_until": until.isoformat(), "statements": said}
+    if step.state in NEVER_SENT_STATES:
+        close_hold(after, step)
+    forgotten = Attempt(moment.new_id(), len(step.attempts) + 1, step.revision, after.created_at, until)
+    forgotten.outcome = Outcome.UNKNOWN
+    forgotten.known_by = None if asks else KnownBy.LEASE
+    step.attempts.append(forgotten)
+    if step.state is not StepState.IN_FLIGHT:
+        step.state = StepState.UNKNOWN
+        begin_to_look(step, moment.now)
+    if asks:
+        open_hold(after, step, HoldReason.DISPUTED, moment, facts)
+
+
+def time_passed(operation: Operation, moment: Moment, *, stopped: Collection[int] = ()) -> Operation:
+    """A deadline may have come; table 4 decides again.
+
+    For offers of steps that are `stopped` (at their destination) it begins anew: nobody could claim them (row 10).
+    """
+    after = operation.copy()
+    for number in stopped:
+        if after.step(number).act is Act.OFFER:
+            after.step(number).not_before = moment.now
+    return settled(after, moment)

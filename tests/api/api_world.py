@@ -275,6 +275,14 @@ class World:
         body = wanted(own, workflow) | more
         return self.auto.post("/operations", body)
 
+    def decide(
+        self, own: str, action: str = "cancel", *, reason: str = "not wanted", by: str = "owner"
+    ) -> Any:
+        """Cancels an operation, or takes an answer back, on the version that it is at."""
+        caller: Api = getattr(self, by)
+        version = caller.get(f"/operations/{own}").json()["version"]
+        return caller.post(f"/operations/{own}/{action}", {"reason": reason}, if_match=version)
+
 
 def wanted(own: str = "order:1", workflow: str = "follow_up", **params: Any) -> dict[str, Any]:
     return {"operation_id": own, "workflow": workflow, "params": {"subject": "Call back"} | params}

@@ -80,7 +80,7 @@ def test_a_batch_has_1_to_1000_items(world: World, items: Any, message: str) -> 
 
 def test_items_may_name_events_owners_and_what_they_replace(world: World) -> None:
     world.record("old", "by_hand")
-    world.owner.post("/operations/old/cancel", {"reason": "not wanted"})
+    world.decide("old")
     world.record("busy", "by_hand")
     items = batch(
         world,

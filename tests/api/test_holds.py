@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from opsledger.journal.models import Entry
 from opsledger.ledger.actions.destinations import settle_pause
 from opsledger.ledger.actions.settle import By
 from opsledger.ledger.models import Destination, Hold, Step
+from opsledger.lib.ids import parse
 
 
 def unknown(world: World, own: str = "order:1") -> dict[str, Any]:
@@ -221,18 +223,85 @@ def test_a_check_plans_a_lookup(world: World) -> None:
     )
     assert answer.status_code == 200, answer.content
     step = Step.objects.get(number=1)
-    assert (step.act, step.act_at) == ("look", at)
+    assert (step.act, step.look_at) == ("look", at)
+    assert step.act_at is not None
+    assert step.act_at < at  # the planned looks go on until then
 
 
 def test_an_answer_can_be_taken_back(world: World) -> None:
     settle(world, unknown(world), "happened", reference="T-1")
-    path = "/operations/order:1/steps/create_task/withdraw"
-    record = world.owner.post(path, {"reason": "it was another task"}).json()
+    record = world.decide("order:1", "steps/create_task/withdraw", reason="it was another task").json()
     assert [hold["reason"] for hold in record["holds"] if hold["closed_at"] is None] == ["disputed"]
     assert record["references"] == []
-    again = world.owner.post(path, {"reason": "again"})
+    again = world.decide("order:1", "steps/create_task/withdraw", reason="again")
     assert (again.status_code, again.json()["code"]) == (409, "not_now")
-    assert world.owner.post(path.replace("create_task", "nothing"), {"reason": "x"}).status_code == 404
+    assert world.decide("order:1", "steps/nothing/withdraw").status_code == 404
+
+
+@pytest.mark.parametrize("action", ["cancel", "steps/create_task/withdraw"])
+def test_a_decision_about_an_operation_needs_the_version_it_was_made_on(world: World, action: str) -> None:
+    settle(world, unknown(world), "happened", reference="T-1")
+    read = world.owner.get("/operations/order:1")
+    version, path = read.json()["version"], f"/operations/order:1/{action}"
+    assert read["ETag"] == f'"{version}"'
+    missing = world.owner.post(path, {"reason": "x"})
+    assert (missing.status_code, missing.json()["code"]) == (428, "version_needed")
+    odd = world.owner.post(path, {"reason": "x"}, If_Match="*")
+    assert (odd.status_code, odd.json()["errors"][0]["field"]) == (422, "If-Match")
+    stale = world.owner.post(path, {"reason": "x"}, if_match=version - 1)
+    assert (stale.status_code, stale.json()["code"], stale["ETag"]) == (412, "stale", f'"{version}"')
+    assert stale.json()["current"] == read.json()
+    assert world.owner.get("/operations/order:1").json() == read.json()
+
+    done = world.owner.post(path, {"reason": "x"}, if_match=version)
+
+    assert (done.status_code, done["ETag"]) == (200, f'"{done.json()["version"]}"')
+    assert done.json()["version"] > version
+    entry = Entry.objects.filter(kind__in=("cancel_requested", "withdrawn")).get()
+    assert json.loads(entry.body)["operation_version"] == version
+
+
+@pytest.fixture
+def undelivered(world: World) -> dict[str, Any]:
+    """The hold of a message that its service took over and could not deliver."""
+    world.record("order:1", "told")
+    attempt = world.auto.post("/operations/order:1/steps/tell/claim").json()["attempt_id"]
+    report = {"outcome": "accepted", "reference": "M-1", "evidence": {"how": "202"}}
+    world.auto.post(f"/attempts/{attempt}/outcome", report)
+    world.auto.post("/operations/order:1/steps/tell/evidence", {"says": "not_delivered", "how": "a bounce"})
+    found: dict[str, Any] = world.owner.get("/holds").json()["items"][0]
+    assert found["reason"] == "delivery_failed"
+    return found
+
+
+@pytest.mark.parametrize(
+    "named", ["nothing", "op_00000000000000000000000000", "theirs", "itself", "order:1", " new"]
+)
+def test_what_replaces_must_be_another_operation_of_the_team(
+    world: World, undelivered: dict[str, Any], named: str
+) -> None:
+    theirs = world.other.post("/operations", wanted("theirs", "by_hand")).json()["id"]
+    world.record("new", "told")
+    text = {"theirs": theirs, "itself": undelivered["operation"]}.get(named, named)
+
+    answer = settle(world, undelivered, "replaced", replaced_by=text)
+
+    assert answer.status_code == 422, answer.content
+    assert [error["field"] for error in answer.json()["errors"]] == ["replaced_by"]
+    assert world.owner.get(f"/holds/{undelivered['id']}").json() == undelivered
+
+
+@pytest.mark.parametrize("by_number", [False, True], ids=["its own id", "op_…"])
+def test_what_replaces_is_kept_with_the_answer(
+    world: World, undelivered: dict[str, Any], by_number: bool
+) -> None:
+    new = world.record("new", "told").json()["id"]
+
+    answer = settle(world, undelivered, "replaced", replaced_by=new if by_number else "new")
+
+    assert answer.status_code == 200, answer.content
+    entry = json.loads(Entry.objects.get(kind="answered").body)
+    assert entry["replacement"] == str(parse("op", new))
 
 
 # Holds at destinations and events
@@ -240,7 +309,7 @@ def test_an_answer_can_be_taken_back(world: World) -> None:
 
 def test_a_destination_goes_on_when_an_owner_or_admin_says_so(world: World) -> None:
     destination = Destination.objects.get(team=world.cast.launch, slug="crm")
-    settle_pause(destination.pk, "they migrate", By("person:x", "Olga"))
+    settle_pause(destination.pk, destination.version, "they migrate", By("person:x", "Olga"))
     hold = world.owner.get("/holds").json()["items"][0]
     assert (hold["about"], hold["answers"], hold["destination"]) == ("destination", ["go_on"], "crm")
     assert settle(world, hold, "go_on", by="operator").status_code == 403

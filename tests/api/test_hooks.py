@@ -69,7 +69,7 @@ def test_blanks_and_compression_make_no_other_event(world: World) -> None:
 
 def test_the_answer_changes_when_the_operation_is_settled(world: World) -> None:
     own = deliver(event(1)).json()["operation"]
-    world.owner.post(f"/operations/{own}/cancel", {"reason": "not wanted"})
+    world.decide(own)
     answer = deliver(event(1))
     assert (answer.status_code, answer.json()["state"]) == (200, "cancelled")
 

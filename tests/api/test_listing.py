@@ -38,7 +38,7 @@ def some(world: World) -> World:
         world.record(f"f:{index}")
     for index in range(3):
         world.record(f"h:{index}", "by_hand")
-    world.owner.post("/operations/h:2/cancel", {"reason": "not wanted"})
+    world.decide("h:2")
     world.other.post("/operations", wanted("theirs"))
     return world
 
@@ -92,9 +92,7 @@ def test_one_is_found_by_public_id_reference_and_event(some: World) -> None:
 def test_an_owner_finds_open_operations_only(some: World) -> None:
     some.record("mine", owner="olga@example.test")
     some.record("mine too", owner="olga@example.test")
-    some.owner.post(
-        f"/operations/{some.record('x', owner='olga@example.test').json()['id']}/cancel", {"reason": "no"}
-    )
+    some.decide(some.record("x", owner="olga@example.test").json()["id"])
     assert names(some.auto, owner="olga@example.test") == ["mine too", "mine"]
     assert names(some.auto, owner="olga@example.test", state="held") == []
     assert (

@@ -101,11 +101,11 @@ def test_a_cancelled_operation_says_what_took_effect(world: World) -> None:
     attempt = world.auto.post("/operations/order:1/steps/create_task/claim").json()["attempt_id"]
     report = {"outcome": "confirmed", "reference": "T-1", "evidence": {"how": "seen"}}
     world.auto.post(f"/attempts/{attempt}/outcome", report)
-    record = world.owner.post("/operations/order:1/cancel", {"reason": "called off"}).json()
+    record = world.decide("order:1", reason="called off").json()
     assert record["state"] == "cancelled"
     assert record["took_effect"] == ["create_task"]
     assert record["references"] == ["T-1"]
-    again = world.owner.post("/operations/order:1/cancel", {"reason": "called off"})
+    again = world.decide("order:1", reason="called off")
     assert again.status_code == 409
     assert again.json()["code"] == "not_now"
 
@@ -113,6 +113,6 @@ def test_a_cancelled_operation_says_what_took_effect(world: World) -> None:
 @pytest.mark.parametrize("reason", ["", "   "])
 def test_a_cancellation_needs_its_reason(world: World, reason: str) -> None:
     world.record()
-    answer = world.owner.post("/operations/order:1/cancel", {"reason": reason})
+    answer = world.decide("order:1", reason=reason)
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["field"] == "reason"

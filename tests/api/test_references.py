@@ -69,9 +69,20 @@ report = { source = "shop", identity = "data.step", reference = "data.ticket" }
 method = "POST"
 path = "/tickets"
 [destination.tickets.actions.open.request.body]
-text = "{params.subject}"
+subject = "{params.subject}"
 [destination.tickets.actions.open.reply]
 accepts_only = true
+[destination.tickets.actions.open.lookup]
+settles = "positive_only"
+quiet_seconds = 5
+delays_seconds = [2, 5]
+last_look_seconds = 60
+identity = "external_id"
+decisive = { subject = "subject" }
+[destination.tickets.actions.open.search]
+path = "/tickets"
+query = { external_id = "{step.identity}" }
+records = "items"
 
 [workflow.moved]
 title = "Move {params.subject}"

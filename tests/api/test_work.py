@@ -7,16 +7,26 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from api_world import World, wanted
+from api_world import World, read, wanted
+from blocked import behind_ours
 from django.utils import timezone
 
 from opsledger.accounts.permissions import AUTOMATION_SCOPES
 from opsledger.journal.models import Entry
+from opsledger.ledger.actions.change import Change, change_here
+from opsledger.ledger.actions.definitions import load
 from opsledger.ledger.actions.destinations import settle_pause
 from opsledger.ledger.actions.record import record_leases_ended
 from opsledger.ledger.actions.settle import By
-from opsledger.ledger.models import Attempt, Destination, Evidence, Hold, Step
+from opsledger.ledger.models import Attempt, Destination, Evidence, Hold, Step, StepRequest
+from opsledger.ledger.records import Loaded
 from opsledger.lib.ids import parse
+from opsledger.local.postgres import Urls
+from opsledger.rules import transitions
+from opsledger.rules.learning import Finding
+from opsledger.rules.record import KnownBy, Operation
+from opsledger.rules.settling import Moment
+from opsledger.rules.states import Outcome
 
 STEP = "/operations/order:1/steps/create_task"
 
@@ -51,6 +61,55 @@ def end_lease(attempt: str) -> None:
 # Claims
 
 
+BOTH = """
+[workflow.both]
+title = "Do {params.subject} elsewhere"
+owner = "owner"
+if_nobody = "Nobody is called."
+due_seconds = { default = 3600 }
+[[workflow.both.params]]
+name = "subject"
+label = "Subject"
+[[workflow.both.steps]]
+name = "create_task"
+title = "Create the task"
+destination = "crm"
+action = "create_task"
+performer = "automation"
+[[workflow.both.steps]]
+name = "send_message"
+title = "Send the message"
+destination = "mail"
+action = "send"
+performer = "automation"
+"""
+
+
+def test_a_claim_tells_the_journal_of_the_request_that_it_gives_out(
+    live_world: World, database_urls: Urls
+) -> None:
+    """The second step's request is frozen by the first one's reference, while its claim waits for the lock."""
+    load(live_world.cast.launch.pk, read(BOTH), actor="test")
+    live_world.record("order:1", "both")
+    attempt = parse("att", claim(live_world))
+    step = Step.objects.get(number=2)
+    assert (step.state, step.request_digest) == ("waiting", None)
+    finding = Finding(Outcome.CONFIRMED, KnownBy.AUTOMATION, reference="T-1")
+
+    def ends(loaded: Loaded, moment: Moment) -> Operation:
+        return transitions.attempt_ended(loaded.record, 1, str(attempt), finding, moment)
+
+    answer = behind_ours(
+        database_urls,
+        lambda: change_here({step.operation_id: Change("attempt_ended", "token:x", ends)}),
+        lambda: live_world.auto.post("/operations/order:1/steps/send_message/claim"),
+    )
+
+    assert answer.status_code == 201, answer.content
+    opened = Entry.objects.filter(kind="attempt_opened").latest("seq")
+    assert json.loads(opened.body)["digest"] == StepRequest.objects.get(step=step).digest
+
+
 def test_a_claim_is_committed_with_the_exact_request(ready: World) -> None:
     answer = ready.auto.post(f"{STEP}/claim")
     body = answer.json()
@@ -81,7 +140,7 @@ def test_a_claim_of_the_same_token_while_its_lease_runs_is_in_flight(ready: Worl
 
 def _stop(world: World) -> None:
     destination = Destination.objects.get(team=world.cast.launch, slug="crm")
-    settle_pause(destination.pk, "they migrate", By("person:x", "Olga"))
+    settle_pause(destination.pk, destination.version, "they migrate", By("person:x", "Olga"))
 
 
 CASES: list[tuple[str, Any, str, str | None]] = [
@@ -90,7 +149,7 @@ CASES: list[tuple[str, Any, str, str | None]] = [
     ("unknown", lambda w: report(w, claim(w), "unknown"), "held", None),
     ("rejected", lambda w: report(w, claim(w), "no_change", no_change="rejected"), "held", None),
     ("put off", lambda w: report(w, claim(w), "no_change", no_change="deferred"), "not_now", None),
-    ("cancelled", lambda w: w.owner.post("/operations/order:1/cancel", {"reason": "x"}), "ended", None),
+    ("cancelled", lambda w: w.decide("order:1"), "ended", None),
     ("stopped", _stop, "stopped", None),
 ]
 

@@ -138,7 +138,10 @@ class Scenes:
     def disputed(self) -> Opened:
         opened = self.unknown()
         self.settle(opened, Answer.HAPPENED, reference="T-58500")
-        settle_withdraw(opened.id, 1, "It was the neighbour’s record.", by_person(self.owner))
+        version = self.desk.operation(opened).version
+        settle_withdraw(
+            opened.id, 1, "It was the neighbour’s record.", by_person(self.owner), version=version
+        )
         return opened
 
     def rejected(self) -> Opened:
@@ -186,7 +189,8 @@ class Scenes:
     def stopped(self, slug: str = "crm_classic", reason: HoldReason = HoldReason.PAUSED) -> Hold:
         destination = Definition.objects.get(team=self.desk.team, kind="destination", slug=slug)
         if reason is HoldReason.PAUSED:
-            settle_pause(destination.pk, "Their upgrade runs until four.", by_person(self.owner))
+            version = Destination.objects.get(pk=destination.pk).version
+            settle_pause(destination.pk, version, "Their upgrade runs until four.", by_person(self.owner))
         else:
             record_access_refused(destination.pk)
         return Hold.objects.get(destination_id=destination.pk, reason=reason.value, closed_at__isnull=True)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import html as markup
 import re
 
+import pytest
 from people import client_of
 from scenes import Scenes
 
+from opsledger.console.forms import by_person
 from opsledger.journal.models import Entry
+from opsledger.ledger.actions.destinations import record_reachability, settle_resume
 from opsledger.ledger.models import Definition, Destination, Recovery
 from opsledger.lib.ids import public
 from opsledger.rules.states import HoldReason
@@ -56,16 +59,64 @@ def test_open_steps_are_counted_by_state(scenes: Scenes) -> None:
 def test_pausing_needs_a_reason_stops_sending_and_opens_one_hold(scenes: Scenes) -> None:
     crm = Definition.objects.get(team=scenes.desk.team, kind="destination", slug="crm")
     client, path = client_of(scenes.owner), f"/destinations/{public('dst', crm.pk)}/pause"
-    refused = client.post(path, {"reason": "  "})
+    version = form_version(page_of(scenes), path)
+    refused = client.post(path, {"version": version, "reason": "  "})
     assert refused.status_code == 422
     assert "Write the reason" in refused.content.decode()
-    assert client.post(path, {"reason": "Their upgrade runs until four."}).status_code == 303
+    data = {"version": version, "reason": "Their upgrade runs until four."}
+    assert client.post(path, data).status_code == 303
     page = page_of(scenes)
     assert Destination.objects.get(pk=crm.pk).paused_at is not None
     assert "Paused" in card(page, "crm")
     assert "1 stopped." in page
-    client.post(path, {"reason": "Again."})
+    client.post(path, {"version": "2", "reason": "Again."})
     assert Entry.objects.filter(subject_id=crm.pk, kind="sending_stopped").count() == 1
+
+
+def form_version(page: str, path: str) -> str:
+    """The version that the pause form of this destination carries."""
+    found = re.search(rf'action="{path}".*?name="version" value="(\d+)"', page, re.DOTALL)
+    assert found
+    return found[1]
+
+
+def test_a_pause_without_the_version_it_was_decided_on_changes_nothing(scenes: Scenes) -> None:
+    crm = Definition.objects.get(team=scenes.desk.team, kind="destination", slug="crm")
+    path = f"/destinations/{public('dst', crm.pk)}/pause"
+    refused = client_of(scenes.owner).post(path, {"reason": "Their upgrade."})
+    assert refused.status_code == 422
+    assert "lacks the version" in refused.content.decode()
+    assert Destination.objects.get(pk=crm.pk).paused_at is None
+
+
+@pytest.mark.parametrize("meanwhile", ["stopped", "stopped and mended"])
+def test_a_pause_on_a_stale_page_changes_nothing_and_shows_the_new_state(
+    scenes: Scenes, meanwhile: str
+) -> None:
+    crm = Definition.objects.get(team=scenes.desk.team, kind="destination", slug="crm")
+    path = f"/destinations/{public('dst', crm.pk)}/pause"
+    version = form_version(page_of(scenes), path)
+    hold = scenes.stopped("crm", HoldReason.ACCESS_REFUSED)
+    if meanwhile == "stopped and mended":
+        settle_resume(hold.pk, hold.version, 5.0, "a new key", by_person(scenes.owner))
+
+    answer = client_of(scenes.owner).post(path, {"version": version, "reason": "Their upgrade."})
+
+    html = answer.content.decode()
+    assert answer.status_code == 409
+    assert "This destination changed while you were reading." in html
+    assert "Their upgrade." in html
+    assert ("Access refused" in card(html, "crm")) == (meanwhile == "stopped")
+    assert Destination.objects.get(pk=crm.pk).paused_at is None
+    assert form_version(html, path) == {"stopped": "2", "stopped and mended": "3"}[meanwhile]
+
+
+def test_a_good_reply_that_ends_nothing_makes_no_page_stale(scenes: Scenes) -> None:
+    crm = Destination.objects.get(team=scenes.desk.team, slug="crm")
+    record_reachability(set(), {crm.pk: 3})
+    record_reachability({crm.pk}, {})
+    row = Destination.objects.get(pk=crm.pk)
+    assert (row.failures_in_a_row, row.version) == (0, crm.version)
 
 
 def test_mended_goes_on_at_a_rate(scenes: Scenes) -> None:

@@ -35,6 +35,15 @@ def test_every_reason_asks_one_question_knows_something_and_says_what_is_next(re
         assert "None" not in text
 
 
+def test_after_a_restored_backup_nobody_is_said_to_have_contradicted() -> None:
+    words = known(R.DISPUTED, restored=True, statements=("it did not happen (a reply)",))
+    assert wording.question(words) == "A backup was restored. Did “Create the task” happen at crm since then?"
+    assert "backup" in wording.what_we_know(words)
+    assert "backup" in wording.next_decision(words)
+    heard = known(R.DISPUTED, restored=True, statements=("it did not happen", "it happened as T-1"))
+    assert "T-1" in wording.what_we_know(heard)
+
+
 @pytest.mark.parametrize(
     "reason", sorted(set(HoldReason) - DESTINATION_REASONS - {R.EVENT_CONFLICT}), ids=str
 )

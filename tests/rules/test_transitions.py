@@ -243,15 +243,15 @@ def test_a_heartbeat_never_shortens_a_lease_and_comes_in_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "make",
+    ("make", "asks"),
     [
-        pytest.param(lambda w: w.opened(), id="ready"),
-        pytest.param(lambda w: w.opened(approval_needed=True), id="waiting"),
-        pytest.param(lambda w: w.sent(w.opened(), REJECTED), id="rejected"),
-        pytest.param(lambda w: unknown(w), id="unknown"),
+        pytest.param(lambda w: w.opened(), R.OUTCOME_UNKNOWN, id="ready"),
+        pytest.param(lambda w: w.opened(approval_needed=True), R.DISPUTED, id="waiting for approval"),
+        pytest.param(lambda w: w.sent(w.opened(), REJECTED), R.DISPUTED, id="rejected"),
+        pytest.param(lambda w: unknown(w), R.OUTCOME_UNKNOWN, id="unknown"),
     ],
 )
-def test_what_could_have_been_sent_since_a_backup_is_unknown(make: object) -> None:
+def test_what_could_have_been_sent_since_a_backup_is_unknown(make: object, asks: HoldReason) -> None:
     world = World()
     operation = make(world)  # type: ignore[operator]
 
@@ -260,7 +260,7 @@ def test_what_could_have_been_sent_since_a_backup_is_unknown(make: object) -> No
     step = restored.steps[0]
     assert (step.state, step.latest_possible_at) == (S.UNKNOWN, at(5))
     assert step.act is not Act.SEND
-    assert reasons(restored) == [R.OUTCOME_UNKNOWN]
+    assert reasons(restored) == [asks]
     assert not fold.difference(restored, transitions.restored(restored, at(5), world.moment))
 
 

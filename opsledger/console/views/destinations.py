@@ -20,7 +20,7 @@ from opsledger.console.permissions import require, why_not
 from opsledger.console.templatetags.ops import words_of_span
 from opsledger.console.vocabulary import shown
 from opsledger.engine.bell import ring
-from opsledger.ledger.actions.destinations import settle_pause, settle_resume
+from opsledger.ledger.actions.destinations import DestinationChanged, settle_pause, settle_resume
 from opsledger.ledger.actions.settle import Refused, Stale
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.queries import holds
@@ -40,6 +40,7 @@ class Asked:
     typed: dict[str, str] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
     changed: str = ""
+    at_card: str = ""  # the slug, where there is no form any more to show what changed beside it
 
 
 @require_GET
@@ -69,6 +70,7 @@ def _card(line: DestinationLine) -> dict[str, Any]:
         "name": line.definition.name,
         "base_url": line.definition.base_url,
         "version": line.version_number,
+        "state_version": line.version,
         "loaded_at": line.loaded_at,
         "circuit": line.circuit,
         "circuit_opened_at": line.circuit_opened_at,
@@ -157,7 +159,13 @@ def pause(request: ConsoleRequest, destination: str) -> HttpResponse:
     require(request, Permission.PAUSE_DESTINATION)
     reason = request.POST.get("reason", "")
     try:
-        stopped = settle_pause(line.id, reason, by_person(request.user))
+        stopped = settle_pause(line.id, version_of(request.POST), reason, by_person(request.user))
+    except DestinationChanged:
+        changed = _("This destination changed while you were reading. Nothing was done; look at it again.")
+        asked = Asked(line.slug, {"reason": reason}, changed=changed, at_card=line.slug)
+        return conflict(
+            request, TEMPLATE, context_of(request, asked), fragments=FRAGMENTS, fragment="destinations"
+        )
     except Refused as why:
         asked = Asked(line.slug, {"reason": reason}, {why.field or "form": why.why})
         return unprocessable(
@@ -184,7 +192,9 @@ def resume(request: ConsoleRequest, hold: str) -> HttpResponse:
             row.pk, version_of(request.POST), _rate(typed["rate"]), typed["reason"], by_person(request.user)
         )
     except Stale as stale:
-        asked = Asked(hold, typed, changed=_what_changed(stale.hold.closed_at is not None))
+        closed = stale.hold.closed_at is not None
+        at_card = row.destination_slug if closed else ""
+        asked = Asked(hold, typed, changed=_what_changed(closed), at_card=at_card)
         return conflict(
             request, TEMPLATE, context_of(request, asked), fragments=FRAGMENTS, fragment="destinations"
         )

@@ -35,6 +35,7 @@ class ClaimedSend:
     action: str
     destination_slug: str
     request_digest: str  # as approved and frozen on the step
+    send_until: datetime | None  # a send that begins later would be unprotected, or too late
     method: str
     url: str
     headers: str
@@ -64,6 +65,7 @@ class ClaimedLook:
     idempotency_key: str | None
     team_id: UUID
     params: str
+    asked_at: datetime  # before the destination is asked
     hint: str | None  # a reference that the destination itself named for an unsettled attempt
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
+from django.db.models import F
 
 from opsledger.journal.append import Line, append, body, keep_text
 from opsledger.ledger.actions.claim import TRIAL_EVERY_SECONDS
@@ -29,11 +31,23 @@ _IF_NOBODY = {
 }
 
 
-def settle_pause(destination_id: UUID, reason: str, by: By) -> bool:
-    """A person stops sending to a destination. False when it was paused already."""
+class DestinationChanged(Exception):
+    """The decision was made on an older version of the destination; nothing was changed."""
+
+
+def settle_pause(destination_id: UUID, version: int, reason: str, by: By) -> bool:
+    """A person stops sending to a destination. False when it was paused already.
+
+    `version`: of the destination, as it was read; another one by now is DestinationChanged.
+    """
     if not reason.strip():
         raise Refused("Write the reason; it is kept with the decision.", field="reason")
-    return _stop(destination_id, HoldReason.PAUSED, by.actor, {"reason": keep_text(destination_id, reason)})
+    with transaction.atomic(durable=True):
+        row = Destination.objects.select_for_update(of=("self",)).get(pk=destination_id)
+        if row.version != version:
+            raise DestinationChanged
+        kept: dict[str, object] = {"reason": keep_text(destination_id, reason), "version": version}
+        return _stop(destination_id, HoldReason.PAUSED, by.actor, kept)
 
 
 def record_access_refused(destination_id: UUID) -> bool:
@@ -127,7 +141,11 @@ def settle_resume(hold_id: UUID, version: int, rate_per_second: float, reason: s
         hold.refresh_from_db()
         if hold.version != version or hold.closed_at is not None:
             raise Stale(hold)
-        kept = {"reason": keep_text(hold.destination_id, reason), "rate_per_second": rate_per_second}
+        kept = {
+            "reason": keep_text(hold.destination_id, reason),
+            "rate_per_second": rate_per_second,
+            "hold_version": version,
+        }
         _go_on(hold.destination_id, HoldReason(hold.reason), by.actor, by.actor, kept)
         return _spread(hold.destination_id, rate_per_second)
 
@@ -136,10 +154,11 @@ def _go_on(
     destination_id: UUID, reason: HoldReason, closed_by: str, actor: str, facts: dict[str, object]
 ) -> None:
     with transaction.atomic():
-        changes: dict[str, datetime | int | None] = {_COLUMN[reason]: None}
+        stopped = Destination.objects.filter(pk=destination_id, **{f"{_COLUMN[reason]}__isnull": False})
+        changes: dict[str, Any] = {_COLUMN[reason]: None, "version": F("version") + 1}
         if reason is HoldReason.CIRCUIT_OPEN:
             changes |= {"circuit_trial_at": None, "failures_in_a_row": 0}
-        Destination.objects.filter(pk=destination_id).update(**changes)
+        stopped.update(**changes)
         holds = Hold.objects.filter(
             destination_id=destination_id, reason=reason.value, closed_at__isnull=True
         )

@@ -93,6 +93,7 @@ def _add_found(team_id: UUID, operation_id: UUID, step_name: str, statement: Sta
         request_fields=sent_fields(bytes(request.body), profile.lookup),
         fact=LookupFact(LookupStatus.RECORDS, (found,), complete=False),
         evidence=evidence,
+        planned=False,
     )
     record_looks([looked])
     return reported(operation_id, row)
@@ -167,10 +168,10 @@ def record_event_report_here(
 ) -> int:
     """What an event says of the final effect of steps, inside the caller's transaction. Returns how many steps it told of.
 
-    The step is found by its identity, else by its reference; an event that names none of ours, or says a word that
-    the destination's definition does not list, tells nothing.
+    The step is found by its identity, else by its reference; an event that names none of ours, or a record that several
+    share, or says a word that the destination's definition does not list, tells nothing.
     """
-    told = 0
+    told: list[tuple[Step, Statement]] = []
     for reporting in _reporting.get((team_id, source)):
         says = _final_word(reporting.definition, body)
         row = _step_told_of(team_id, reporting, body) if says else None
@@ -183,10 +184,11 @@ def record_event_report_here(
             reference=_at(body, report.reference) if report else None,
             occurred_at=occurred_at,
         )
-        lock([row.operation_id])
+        told.append((row, statement))
+    lock(row.operation_id for row, _ in told)  # all at once, in the order of their ids
+    for row, statement in told:
         _add_evidence_here(row, statement, By(f"source:{source}", source))
-        told += 1
-    return told
+    return len(told)
 
 
 def _final_word(action: ActionDefinition, body: Mapping[str, Any]) -> Says | None:
@@ -207,7 +209,9 @@ def _step_told_of(team_id: UUID, reporting: ReportingAction, body: Mapping[str, 
     identity, reference = _at(body, report.identity), _at(body, report.reference)
     if identity is not None:
         return steps.filter(identity=identity).first() or _step_from_before(steps, identity)
-    return steps.filter(reference=reference).first() if reference else None
+    # of a record that steps share nobody knows which of them is told of
+    named = list(steps.filter(reference=reference)[:2]) if reference else []
+    return named[0] if len(named) == 1 else None
 
 
 def _step_from_before(steps: QuerySet[Step], identity: str) -> Step | None:

@@ -6,6 +6,7 @@ What came too late is kept as evidence; `rules.learning` says what it changes (r
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -13,7 +14,7 @@ from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
-from django.db import IntegrityError, connection
+from django.db import IntegrityError, InterfaceError, OperationalError, connection
 
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.change import Change, Changed, NewEvidence, change
@@ -21,14 +22,17 @@ from opsledger.ledger.actions.references import belongs_to_one, once_more, taken
 from opsledger.ledger.records import Loaded
 from opsledger.lib.ids import new_id
 from opsledger.rules import transitions
-from opsledger.rules.facts import LookupFact, LookupStatus
+from opsledger.rules.facts import FoundRecord, LookupFact
 from opsledger.rules.learning import Finding
 from opsledger.rules.matching import FieldRow, LookAnswer, LookupVerdict, judge, own_records
+from opsledger.rules.profile import Lookup
 from opsledger.rules.record import Operation, Step
 from opsledger.rules.rendering import mask
 from opsledger.rules.schedule import counts_as_look, next_delay_seconds
 from opsledger.rules.settling import Moment
 from opsledger.rules.states import NoChange, Outcome, StepState
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -61,6 +65,8 @@ class Looked:
     fact: LookupFact
     evidence: NewEvidence
     final: str = ""  # what the found record says of the final effect: confirmed, failed or nothing yet
+    asked_at: datetime | None = None  # the database's time before it was asked; None: it can prove no absence
+    planned: bool = True  # False: somebody told of a record, nobody looked
 
 
 def record_sends(results: Sequence[Sent]) -> dict[UUID, Changed]:
@@ -179,7 +185,7 @@ def _looked(one: Looked) -> Change:
     def decide(loaded: Loaded, moment: Moment) -> Operation:
         named = _reference_named(one, loaded.record.step(one.step_number))
         taken_by = taken_from(loaded, one.step_number, named)
-        look, says, sentence, shown = _judged(one, loaded, moment.now, taken_by)
+        look, says, sentence, shown = _judged(one, loaded, taken_by)
         made.facts = {"step": one.step_number, "says": says, "evidence": str(one.evidence.id)}
         facts = {**one.evidence.facts, **shown}
         made.evidence = (replace(one.evidence, says=says, sentence=sentence, facts=facts),)
@@ -191,75 +197,82 @@ def _looked(one: Looked) -> Change:
 
 def _reference_named(one: Looked, step: Step) -> str | None:
     """The reference that the step would have by this answer."""
-    if step.state is StepState.ACCEPTED:
-        return one.fact.records[0].reference if one.fact.records else None
+    if step.state is StepState.ACCEPTED and step.reference is not None:
+        return None
     own = own_records(one.identity, one.fact, step.not_ours)
     return own[0].reference if len(own) == 1 else None
 
 
 def _judged(
-    one: Looked, loaded: Loaded, now: datetime, taken_by: str | None
+    one: Looked, loaded: Loaded, taken_by: str | None
 ) -> tuple[transitions.Look, str, str, dict[str, Any]]:
     """The rules' reading of the answer: what follows, our word, the sentence, and what the page shows."""
     step, policy = loaded.record.step(one.step_number), loaded.policies[one.step_number]
     lookup = policy.profile.lookup
-    if step.state is StepState.ACCEPTED:
-        return _judged_final(one, taken_by)
     if lookup is None:
         return transitions.Look("no_answer"), "no_answer", "This action has no lookup.", {}
-    latest = step.latest_possible_at or now
+    if step.state is StepState.ACCEPTED and step.reference is not None:
+        return _judged_final(one, step.reference)
     verdict = judge(
         one.identity,
         one.request_fields,
         lookup,
         one.fact,
-        counted=counts_as_look(now, latest, lookup),
+        counted=_counts(one, step, lookup),
         counted_before=step.looks_none,
         reference_taken_by=taken_by,
         effect=policy.profile.effect,
         not_ours=step.not_ours,
     )
-    answer = verdict.answer.value
-    if verdict.answer is LookAnswer.CONFIRMED and policy.profile.final_effect is not None:
-        answer = {"confirmed": "confirmed", "failed": "bounced"}.get(one.final, "accepted")
     shown = _shown(
         verdict, definitions.sensitive_fields(loaded.destination_version_ids[one.step_number], step.action)
     )
+    answer = verdict.answer.value
+    if verdict.answer is LookAnswer.CONFIRMED and step.state is StepState.ACCEPTED:
+        look, why, sentence, facts = _judged_final(one, verdict.reference)
+        return replace(look, facts={**shown, **facts}), why, sentence, {**shown, **facts}
+    if verdict.answer is LookAnswer.CONFIRMED and policy.profile.final_effect is not None:
+        answer = {"confirmed": "confirmed", "failed": "bounced"}.get(one.final, "accepted")
     look = transitions.Look(
         answer,
         reference=verdict.reference,
         counted=verdict.counted,
         applies=policy.automatic_recovery,
+        planned=one.planned,
         facts=shown,
     )
     return look, verdict.why, verdict.sentence, shown
 
 
-def _judged_final(one: Looked, taken_by: str | None) -> tuple[transitions.Look, str, str, dict[str, Any]]:
-    if taken_by is not None:
-        reference = one.fact.records[0].reference
-        facts = {"reference_taken": reference, "taken_by": taken_by}
-        sentence = f"The record {reference} was found, but operation {taken_by} holds it already."
-        return transitions.Look("no_answer", facts=facts), "reference_taken", sentence, facts
+def _counts(one: Looked, step: Step, lookup: Lookup) -> bool:
+    """Whether finding nothing counts: it was asked after the quiet period, and after the look before it had its answer."""
+    latest = step.latest_possible_at
+    if one.asked_at is None or latest is None:
+        return False
+    after_the_last = step.looked_at is None or one.asked_at >= step.looked_at
+    return after_the_last and counts_as_look(one.asked_at, latest, lookup)
+
+
+def _judged_final(one: Looked, reference: str | None) -> tuple[transitions.Look, str, str, dict[str, Any]]:
+    """What the step's own record says of the final effect. A stranger's record says nothing of it."""
+    own = (record.reference == reference or _carries_ours(record, one) for record in one.fact.records)
+    if not any(own):
+        look = transitions.Look("no_answer", planned=one.planned)
+        return look, "no_answer", "The lookup gave no answer.", {}
     if one.final == "confirmed":
-        look = transitions.Look("confirmed", reference=one.fact.records[0].reference)
+        look = transitions.Look("confirmed", reference=reference, planned=one.planned)
         return look, "delivered", "The destination says that it was delivered.", {}
     if one.final == "failed":
         facts = {"final": "failed"}
-        return (
-            transitions.Look("failed", facts=facts),
-            "bounced",
-            "The destination says that delivery failed.",
-            facts,
-        )
-    if one.fact.status is LookupStatus.RECORDS and one.fact.records:
-        return (
-            transitions.Look("running"),
-            "not_final_yet",
-            "The destination has it; its final effect is not known yet.",
-            {},
-        )
-    return transitions.Look("no_answer"), "no_answer", "The lookup gave no answer.", {}
+        look = transitions.Look("failed", facts=facts, planned=one.planned)
+        return look, "bounced", "The destination says that delivery failed.", facts
+    look = transitions.Look("running", planned=one.planned)
+    return look, "not_final_yet", "The destination has it; its final effect is not known yet.", {}
+
+
+def _carries_ours(record: FoundRecord, one: Looked) -> bool:
+    """A record that is read by its reference need not repeat it; it then carries the step's identity."""
+    return not record.reference and bool(one.identity) and record.identity == one.identity
 
 
 def _shown(verdict: LookupVerdict, sensitive: Collection[str]) -> dict[str, Any]:
@@ -284,18 +297,62 @@ def _row(row: FieldRow, sensitive: Collection[str]) -> list[Any]:
     return [row.field, ours, theirs, row.match]
 
 
-def record_leases_ended(limit: int) -> int:
-    """Attempts whose lease ended without a word: unknown, never failed. Returns how many."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT s.operation_id, s.number, a.id FROM ledger_step s"
-            " JOIN ledger_attempt a ON a.step_id = s.id AND a.outcome IS NULL"
-            " WHERE s.act = 'lease' AND s.act_at <= now() AND a.lease_ends_at <= now() ORDER BY s.act_at LIMIT %s",
-            [limit],
-        )
-        rows = cursor.fetchall()
-    changes = {operation_id: _lease_ended(number, attempt_id) for operation_id, number, attempt_id in rows}
-    return len(change(changes)) if changes else 0
+def record_leases_ended(limit: int, *, rounds: int = 1) -> int:
+    """Attempts whose lease ended without a word: unknown, never failed. Returns how many operations were gone through.
+
+    Goes through what is due in batches of `limit`, each a transaction, at most so many `rounds`.
+    """
+    return _in_rounds(
+        _LEASES, limit, rounds, lambda rows: {row[2]: _lease_ended(row[3], row[4]) for row in rows}
+    )
+
+
+_LEASES = """
+SELECT s.act_at, s.id, s.operation_id, s.number, a.id
+  FROM ledger_step s JOIN ledger_attempt a ON a.step_id = s.id AND a.outcome IS NULL
+ WHERE s.act = 'lease' AND s.act_at <= now() AND a.lease_ends_at <= now()
+   AND (s.act_at, s.id) > (%s::timestamptz, %s::uuid)
+ ORDER BY s.act_at, s.id LIMIT %s
+"""
+
+
+def _in_rounds(
+    query: str, limit: int, rounds: int, changes_of: Callable[[list[Any]], dict[UUID, Change]]
+) -> int:
+    """Batch after batch, each beginning behind the last one: what can't be written now is not in the way of the others."""
+    count = 0
+    place: tuple[Any, UUID] = ("-infinity", UUID(int=0))
+    for _ in range(rounds):
+        with connection.cursor() as cursor:
+            cursor.execute(query, [*place, limit])
+            rows = cursor.fetchall()
+        if rows:
+            count += _change_what_can_be(changes_of(rows))
+        if len(rows) < limit:
+            break
+        place = rows[-1][0], rows[-1][1]
+    return count
+
+
+def _change_what_can_be(changes: dict[UUID, Change]) -> int:
+    """All together; when that breaks one by one, so that one record that can't be changed holds up no other."""
+    try:
+        return len(change(changes))
+    except (
+        OperationalError,
+        InterfaceError,
+    ):  # the database is away or busy: nothing is wrong with the records
+        raise
+    except Exception:
+        count = 0
+        for operation_id, one in changes.items():
+            try:
+                count += len(change({operation_id: one}))
+            except (OperationalError, InterfaceError):
+                raise
+            except Exception:
+                log.exception("operation %s could not be brought up to date; the others were", operation_id)
+        return count
 
 
 def _lease_ended(number: int, attempt_id: UUID) -> Change:
@@ -315,33 +372,44 @@ def _lease_ended(number: int, attempt_id: UUID) -> Change:
     )
 
 
-def record_time_passed(limit: int) -> int:
-    """Deadlines that have come: unclaimed offers, final effects that are late, sends that may no longer be made."""
-    with connection.cursor() as cursor:
-        cursor.execute(_DEADLINES, [limit])
-        ids = [row[0] for row in cursor.fetchall()]
-    changes = {operation_id: _time_passed() for operation_id in ids}
-    return len(change(changes)) if changes else 0
+def record_time_passed(limit: int, *, rounds: int = 1) -> int:
+    """Deadlines that have come: unclaimed offers, final effects that are late, sends that may no longer be made.
+
+    An offer at a destination that is stopped can't be claimed: its time begins anew, so that there is one hold at the
+    destination and not one for each step (table 4, row 10). Returns how many operations were gone through.
+    """
+    return _in_rounds(_DEADLINES, limit, rounds, _deadlines)
+
+
+def _deadlines(rows: list[Any]) -> dict[UUID, Change]:
+    stopped: dict[UUID, set[int]] = {}
+    for _, _, operation_id, number, is_stopped in rows:
+        stopped.setdefault(operation_id, set()).update({number} if is_stopped else ())
+    return {operation_id: _time_passed(numbers) for operation_id, numbers in stopped.items()}
 
 
 _DEADLINES = """
-SELECT DISTINCT operation_id FROM (
-    SELECT s.operation_id
-      FROM ledger_step s JOIN ledger_operation o ON o.id = s.operation_id
-     WHERE s.act_at <= now()
-       AND (s.act IN ('offer', 'await')
-            OR (s.act = 'lease' AND s.act_at <= now() - interval '1 minute'
-                AND NOT EXISTS (SELECT 1 FROM ledger_attempt a WHERE a.step_id = s.id AND a.outcome IS NULL))
-            OR (s.act = 'send' AND (s.tries_used >= s.tries_max + s.tries_extra
-                                    OR s.send_until <= now()
-                                    OR (o.not_after <= now() AND o.attempt_count = 0))))
-     ORDER BY s.act_at LIMIT %s) due
+SELECT s.act_at, s.id, s.operation_id, s.number,
+       s.act = 'offer' AND (coalesce(d.paused_at, d.access_refused_at, d.circuit_opened_at) IS NOT NULL
+                            OR NOT (SELECT sending FROM ledger_sendingswitch)) AS is_stopped
+  FROM ledger_step s
+  JOIN ledger_operation o ON o.id = s.operation_id
+  LEFT JOIN ledger_destination d ON d.definition_id = s.destination_id
+ WHERE s.act_at <= now()
+   AND (s.act IN ('offer', 'await')
+        OR (s.act = 'lease' AND s.act_at <= now() - interval '1 minute'
+            AND NOT EXISTS (SELECT 1 FROM ledger_attempt a WHERE a.step_id = s.id AND a.outcome IS NULL))
+        OR (s.act = 'send' AND (s.tries_used >= s.tries_max + s.tries_extra
+                                OR s.send_until <= now()
+                                OR (o.not_after <= now() AND o.attempt_count = 0 AND NOT s.lateness_waived))))
+   AND (s.act_at, s.id) > (%s::timestamptz, %s::uuid)
+ ORDER BY s.act_at, s.id LIMIT %s
 """
 
 
-def _time_passed() -> Change:
+def _time_passed(stopped: Collection[int]) -> Change:
     def decide(loaded: Loaded, moment: Moment) -> Operation:
-        return transitions.time_passed(loaded.record, moment)
+        return transitions.time_passed(loaded.record, moment, stopped=stopped)
 
     return Change(kind="deadline_came", actor="engine", decide=decide, quiet=True)
 

@@ -66,10 +66,12 @@ class ClaimedWork:
 def claim_for_automation(team_id: UUID, operation_id: UUID, step_name: str, by: By) -> ClaimedWork:
     """Opens an attempt for an automation; it is committed when this returns, and only then may the work begin.
 
+    The operation's row is locked before anything of the step is read: what it sends may be frozen meanwhile.
     NotClaimable says what is true instead; NoSuchThing when the team has no such operation or step.
     """
     attempt_id = new_id()
     with transaction.atomic(durable=True):
+        lock([operation_id])
         row = step_row(team_id, operation_id, step_name)
 
         def decide(loaded: Loaded, moment: Moment) -> Operation:

@@ -15,6 +15,7 @@ from opsledger.ledger.models import SENDING_ID, SendingSwitch
 from opsledger.ledger.records import Loaded
 from opsledger.lib.strict_json import projection
 from opsledger.rules import transitions
+from opsledger.rules.fold import difference
 from opsledger.rules.record import Operation
 from opsledger.rules.settling import Moment
 
@@ -40,15 +41,15 @@ def switch_sending(sending: bool, *, reason: str, by: str) -> None:
 
 
 def record_restored(until: datetime, *, actor: str) -> int:
-    """Every step that could have been sent between the backup's moment and `until` becomes unknown.
+    """Every step that could have been sent between the backup's moment and `until` becomes unknown (transitions.restored).
 
-    A restored database has forgotten what was sent since; an attempt of unknown outcome is written for each step that had
-    not been sent by then. Works in batches that commit, and may be run again. Returns how many operations it changed.
+    A restored database has forgotten what was sent since; an attempt of unknown outcome is written for each such step.
+    Works in batches that commit, and may be run again. Returns how many operations it changed.
     """
     count, after = 0, UUID(int=0)
-    while ids := _unsent(after, until):
+    while ids := _sendable(after, until):
         changed = change({one: _restored(until, actor) for one in ids})
-        count += len(changed)
+        count += sum(1 for one in changed.values() if difference(one.loaded.record, one.after))
         after = ids[-1]
     with transaction.atomic(durable=True):
         facts = {"until": until.isoformat(), "operations": count}
@@ -56,14 +57,19 @@ def record_restored(until: datetime, *, actor: str) -> int:
     return count
 
 
-def _unsent(after: UUID, until: datetime) -> list[UUID]:
+# What the rules then decide about; those that can't have been sent are left out here as far as an index tells.
+_SENDABLE = """
+SELECT DISTINCT o.id FROM ledger_operation o JOIN ledger_step s ON s.operation_id = o.id
+ WHERE o.created_at <= %s AND o.id > %s AND NOT o.cancelled AND NOT s.never_known
+   AND (s.state IN ('waiting', 'ready', 'in_flight', 'unknown')
+        OR (s.state IN ('failed', 'cancelled') AND o.attempt_count > 0))
+ ORDER BY o.id LIMIT %s
+"""
+
+
+def _sendable(after: UUID, until: datetime) -> list[UUID]:
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT DISTINCT o.id FROM ledger_operation o JOIN ledger_step s ON s.operation_id = o.id"
-            " WHERE o.ended_at IS NULL AND o.created_at <= %s AND o.id > %s AND s.state IN ('waiting', 'ready')"
-            " ORDER BY o.id LIMIT %s",
-            [until, after, BATCH],
-        )
+        cursor.execute(_SENDABLE, [until, after, BATCH])
         return [row[0] for row in cursor.fetchall()]
 
 

@@ -17,6 +17,7 @@ from opsledger.ledger.actions.references import once_more, references_of, taken_
 from opsledger.ledger.models import Hold
 from opsledger.ledger.models import Operation as OperationRow
 from opsledger.ledger.records import Loaded, lock
+from opsledger.lib.ids import parse
 from opsledger.rules import transitions
 from opsledger.rules.answers import SENDS_AGAIN, Answer, Given, answered
 from opsledger.rules.record import Operation
@@ -102,7 +103,10 @@ def _settle_hold(hold_id: UUID, decision: Decision, by: By, extra: tuple[NewEvid
         _still_sendable(hold, decision)
         if decision.answer in NAMES_REFERENCE:
             _still_free(decision.reference, taken_by_other(hold.step, decision.reference))
-        changed = change_here({hold.operation_id: _answer(hold, decision, by, extra)})[hold.operation_id]
+        replacement = _replacement(hold, decision) if decision.answer is Answer.REPLACED else None
+        changed = change_here({hold.operation_id: _answer(hold, decision, by, extra, replacement)})[
+            hold.operation_id
+        ]
         if decision.answer is Answer.STILL_UNKNOWN:
             _keep_open(hold, decision)
         return changed
@@ -135,6 +139,23 @@ def _references_still_free(loaded: Loaded, after: Operation) -> None:
             _still_free(reference, taken_from(loaded, step.number, reference))
 
 
+def _replacement(hold: Hold, decision: Decision) -> UUID:
+    """The operation that is said to replace this one: another one of its team, by its own id or as `op_…`."""
+    named, number = decision.replaced_by, parse("op", decision.replaced_by)
+    rows = OperationRow.objects.filter(team_id=hold.team_id)
+    found = rows.filter(operation_id=named).first()
+    if found is None and number is not None:
+        found = rows.filter(pk=number).first()
+    if found is None:
+        raise Refused("There is no such operation in this team.", field="replaced_by")
+    if found.pk == hold.operation_id:
+        raise Refused(
+            "An operation can't replace itself. Name the new one, which is recorded first.",
+            field="replaced_by",
+        )
+    return found.pk
+
+
 def _check(decision: Decision) -> None:
     if not decision.reason.strip():
         raise Refused(
@@ -160,7 +181,9 @@ def _check(decision: Decision) -> None:
         raise Refused("Name the operation that replaces this one.", field="replaced_by")
 
 
-def _answer(hold: Hold, decision: Decision, by: By, extra: tuple[NewEvidence, ...]) -> Change:
+def _answer(
+    hold: Hold, decision: Decision, by: By, extra: tuple[NewEvidence, ...], replacement: UUID | None
+) -> Change:
     given = Given(
         answer=decision.answer,
         reference=decision.reference or None,
@@ -188,6 +211,7 @@ def _answer(hold: Hold, decision: Decision, by: By, extra: tuple[NewEvidence, ..
         "reference": decision.reference,
         "compared": decision.compared,
         "tries": decision.tries if decision.answer is Answer.MORE_TRIES else None,
+        "replacement": str(replacement) if replacement else None,
         "reason": reason,
         **_texts(hold.operation_id, decision),
     }
@@ -226,15 +250,16 @@ def _keep_open(hold: Hold, decision: Decision) -> None:
 # Requests about an operation
 
 
-def settle_cancel(operation_id: UUID, reason: str, by: By, *, version: int | None = None) -> Changed:
-    """Cancels: nothing more is sent; what took effect is found out and said. `version`: of the operation, as it was read."""
+def settle_cancel(operation_id: UUID, reason: str, by: By, *, version: int) -> Changed:
+    """Cancels: nothing more is sent; what took effect is found out and said.
+
+    `version`: of the operation, as it was read; another one by now is OperationChanged.
+    """
     return _request(operation_id, "cancel_requested", reason, by, transitions.cancel_requested, version)
 
 
-def settle_withdraw(
-    operation_id: UUID, step_number: int, reason: str, by: By, *, version: int | None = None
-) -> Changed:
-    """An owner takes a person's answer back; the step is disputed and its reference freed."""
+def settle_withdraw(operation_id: UUID, step_number: int, reason: str, by: By, *, version: int) -> Changed:
+    """An owner takes a person's answer back; the step is disputed and its reference freed. `version`: as above."""
 
     def decide(record: Operation, moment: Moment) -> Operation:
         return transitions.withdrawn(record, step_number, moment, by=by.actor)
@@ -272,7 +297,9 @@ def _request(
             raise Refused(why.why) from why
 
     with transaction.atomic(durable=True):
-        kept = {"reason": keep_text(operation_id, reason)} if reason.strip() else {}
+        kept: dict[str, Any] = {"reason": keep_text(operation_id, reason)} if reason.strip() else {}
+        if version is not None:
+            kept["operation_version"] = version
         one = Change(
             kind=kind, actor=by.actor, decide=decide_loaded, facts={**facts, **kept}, closed_by=by.actor
         )

@@ -16,7 +16,7 @@ from opsledger.rules.definitions import ActionDefinition, DestinationDefinition
 from opsledger.rules.states import HoldReason
 
 _DESTINATIONS = """
-SELECT d.definition_id AS id, d.slug, f.current_id, v.number AS version_number, v.loaded_at,
+SELECT d.definition_id AS id, d.slug, d.version, f.current_id, v.number AS version_number, v.loaded_at,
        d.paused_at, d.access_refused_at, d.circuit_opened_at, d.circuit_trial_at, d.failures_in_a_row, now() AS now
   FROM ledger_destination d
   JOIN ledger_definition f ON f.id = d.definition_id
@@ -75,6 +75,7 @@ class StopLine:
 class DestinationLine:
     id: UUID
     slug: str
+    version: int  # of whether we send to it; decisions carry it
     definition: DestinationDefinition
     version_number: int
     loaded_at: datetime
@@ -116,6 +117,7 @@ def _line(
     return DestinationLine(
         id=row.id,
         slug=row.slug,
+        version=row.version,
         definition=definition,
         version_number=row.version_number,
         loaded_at=row.loaded_at,

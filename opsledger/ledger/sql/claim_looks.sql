@@ -13,7 +13,7 @@ WITH due AS MATERIALIZED (
               s.destination_slug, s.identity
 )
 SELECT c.id AS step_id, c.operation_id, c.number AS step_number, c.state, c.reference, c.destination_id, c.destination_version_id, c.action,
-       c.destination_slug, c.identity, r.method, r.url, r.headers, r.body, r.idempotency_key, o.team_id, p.params,
+       c.destination_slug, c.identity, now() AS asked_at, r.method, r.url, r.headers, r.body, r.idempotency_key, o.team_id, p.params,
        (SELECT a.reference FROM ledger_attempt a
          WHERE a.step_id = c.id AND a.outcome = 'unknown' AND a.reference IS NOT NULL
          ORDER BY a.number DESC LIMIT 1) AS hint

@@ -1,5 +1,5 @@
 -- How many sends each destination may be given now: its rate (a bucket that holds one second's worth) and its limit in
--- flight. While its circuit is open one step may try it now and then. What is taken here and not used is given back.
+-- flight. A clock that was set back fills no bucket and empties none. While its circuit is open one step may try it now and then. What is taken here and not used is given back.
 -- A statement of its own, so that its rows are locked for a moment only, in the order of their ids (else two claims over
 -- several destinations block each other). Its commit does not wait for the disk: a server that crashes forgets at most how
 -- full a bucket was a moment ago.
@@ -16,7 +16,7 @@ WITH locked AS MATERIALIZED (
 ), room AS (
     SELECT d.definition_id,
            least(greatest(d.sends_per_second, 1.0),
-                 d.send_tokens + d.sends_per_second * extract(epoch FROM now() - d.tokens_at)) AS tokens,
+                 d.send_tokens + d.sends_per_second * greatest(extract(epoch FROM now() - d.tokens_at), 0)) AS tokens,
            d.in_flight_max - (SELECT count(*) FROM ledger_step f
                                WHERE f.destination_id = d.definition_id AND f.state = 'in_flight') AS free,
            CASE WHEN d.circuit_opened_at IS NULL THEN %(limit)s ELSE 1 END AS most
@@ -26,7 +26,7 @@ WITH locked AS MATERIALIZED (
 )
 UPDATE ledger_destination d
    SET send_tokens = least(greatest(d.sends_per_second, 1.0),
-                           d.send_tokens + d.sends_per_second * extract(epoch FROM now() - d.tokens_at)) - given.count,
+                           d.send_tokens + d.sends_per_second * greatest(extract(epoch FROM now() - d.tokens_at), 0)) - given.count,
        tokens_at = now(),
        circuit_trial_at = CASE WHEN d.circuit_opened_at IS NOT NULL
                                THEN now() + %(trial_every_seconds)s * interval '1 second' END

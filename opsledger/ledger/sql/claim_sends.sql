@@ -1,17 +1,20 @@
 -- Claims steps whose turn to be sent has come: at most one per operation, at most `limit`, and of each destination at most
 -- the room that it has (claim_room.sql).
 -- 1. due: what the plan says, per destination, oldest first; one destination's backlog hides no other's. Read without locks.
--- 2. picked: their operations' rows, locked in the order of their ids; locked ones are somebody else's turn.
+-- 2. picked: their operations' rows, locked in the order of their ids; locked ones are somebody else's turn. What is too late
+--    is left to the sweep, unless a person said that it goes all the same.
 -- 3. chosen: no more than the room of each destination.
 -- 4. claimed: the step as it is now must still say so (the row is checked again under its operation's lock). What is checked
 --    stands in a CASE so that the row is found by its id, never by walking an index of everything that is due.
--- 5. The attempt is written; one open attempt per step is the table's own rule.
+-- 5. The attempt is written; one open attempt per step is the table's own rule. `send_until` stays while it is open: the worker
+--    must have begun by then, however long it is held up.
 -- 6. The journal's line, as `journal.append` would write it: the operation's chain exists since it was recorded.
 WITH due AS MATERIALIZED (
-    SELECT DISTINCT ON (s.operation_id) s.operation_id, s.id, s.revision, s.act_at, room.destination_id, room.count
+    SELECT DISTINCT ON (s.operation_id) s.operation_id, s.id, s.revision, s.act_at, s.lateness_waived,
+           room.destination_id, room.count
       FROM unnest(%(destinations)s::uuid[], %(counts)s::int[]) AS room(destination_id, count)
      CROSS JOIN LATERAL (
-           SELECT s.operation_id, s.id, s.revision, s.act_at
+           SELECT s.operation_id, s.id, s.revision, s.act_at, s.lateness_waived
              FROM ledger_step s
             WHERE s.destination_id = room.destination_id AND s.act = 'send' AND s.act_at <= now()
               AND (s.send_until IS NULL OR s.send_until > now())
@@ -20,22 +23,24 @@ WITH due AS MATERIALIZED (
             LIMIT room.count * 4) s
      ORDER BY s.operation_id, s.act_at
 ), picked AS MATERIALIZED (
-    SELECT o.id
+    SELECT o.id, CASE WHEN o.attempt_count = 0 THEN o.not_after END AS not_after
       FROM ledger_operation o
      WHERE o.id IN (SELECT operation_id FROM due) AND NOT o.cancelled
-       AND (o.not_after IS NULL OR o.not_after > now() OR o.attempt_count > 0)
+       AND (o.not_after IS NULL OR o.not_after > now() OR o.attempt_count > 0
+            OR o.id IN (SELECT operation_id FROM due WHERE lateness_waived))
      ORDER BY o.id
      LIMIT %(limit)s
        FOR UPDATE SKIP LOCKED
 ), chosen AS MATERIALIZED (
-    SELECT id, revision FROM (
-        SELECT due.id, due.revision, due.count, row_number() OVER (PARTITION BY due.destination_id ORDER BY due.act_at) AS place
+    SELECT id, revision, not_after FROM (
+        SELECT due.id, due.revision, due.count, CASE WHEN NOT due.lateness_waived THEN picked.not_after END AS not_after,
+               row_number() OVER (PARTITION BY due.destination_id ORDER BY due.act_at) AS place
           FROM due JOIN picked ON picked.id = due.operation_id) ranked
      WHERE place <= count
 ), claimed AS (
     UPDATE ledger_step s
        SET state = 'in_flight', act = 'lease', act_at = now() + s.lease_seconds * interval '1 second',
-           send_until = NULL, look_at = NULL, tries_used = s.tries_used + 1, attempt_count = s.attempt_count + 1
+           look_at = NULL, tries_used = s.tries_used + 1, attempt_count = s.attempt_count + 1
       FROM chosen
      WHERE chosen.id = s.id
        AND CASE WHEN s.act = 'send' AND s.act_at <= now() AND s.state IN ('ready', 'unknown')
@@ -44,7 +49,7 @@ WITH due AS MATERIALIZED (
                      AND s.tries_used < s.tries_max + s.tries_extra
                 THEN true ELSE false END
     RETURNING s.id, s.operation_id, s.number, s.revision, s.act_at, s.destination_id, s.destination_version_id, s.action,
-              s.destination_slug, s.request_digest, s.attempt_count
+              s.destination_slug, s.request_digest, s.attempt_count, least(s.send_until, chosen.not_after) AS send_until
 ), counted AS (
     UPDATE ledger_operation o
        SET attempt_count = o.attempt_count + 1, version = o.version + 1, updated_at = now()
@@ -58,7 +63,7 @@ WITH due AS MATERIALIZED (
 ), sent AS MATERIALIZED (
     SELECT opened.id AS attempt_id, opened.number AS attempt_number, opened.opened_at, opened.lease_ends_at,
            c.id AS step_id, c.number AS step_number, c.revision, c.operation_id, c.destination_id, c.destination_version_id,
-           c.action, c.destination_slug, c.request_digest, r.method, r.url, r.headers, r.body, r.idempotency_key, r.digest
+           c.action, c.destination_slug, c.request_digest, c.send_until, r.method, r.url, r.headers, r.body, r.idempotency_key, r.digest
       FROM opened
       JOIN claimed c ON c.id = opened.step_id
       JOIN ledger_steprequest r ON r.step_id = c.id AND r.revision = c.revision

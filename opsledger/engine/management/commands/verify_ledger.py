@@ -13,7 +13,17 @@ from django.db import connection
 from django.utils.dateparse import parse_datetime
 
 from opsledger.journal.models import VerifyCheckpoint
-from opsledger.journal.verify import FIRST, LAST, Fault, chain_fault, chains, entries_of, orphans
+from opsledger.journal.verify import (
+    FIRST,
+    LAST,
+    Fault,
+    chain_fault,
+    chains,
+    entries_behind_heads,
+    entries_of,
+    orphans,
+    text_faults,
+)
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.verify import operations_without_journal, state_faults, switch_faults
 
@@ -69,9 +79,10 @@ def verify_range(after: UUID, until: UUID, since: Any, resume: bool) -> tuple[in
         found = _verify_batch(batch)
         faults += found[1]
         chains_count, entries_count = chains_count + len(batch), entries_count + found[0]
-        VerifyCheckpoint.objects.filter(name=name).update(
-            after_subject=batch[-1].subject_id, chains_count=chains_count, entries_count=entries_count
-        )
+        if not faults:  # a run that goes on begins before the first fault, so that none is forgotten
+            VerifyCheckpoint.objects.filter(name=name).update(
+                after_subject=batch[-1].subject_id, chains_count=chains_count, entries_count=entries_count
+            )
         if len(faults) >= 100:
             break
     VerifyCheckpoint.objects.filter(name=name).update(finished_at=database_now())
@@ -88,7 +99,9 @@ def _verify_batch(batch: list[Any]) -> tuple[int, list[Fault]]:
         if fault:
             doubtful.append((chain, fault))
     faults += [fault for _, fault in doubtful]
+    faults += entries_behind_heads(batch, entries)
     broken = {chain.subject_id for chain, _ in doubtful}
+    faults += text_faults([chain for chain in batch if chain.subject_id not in broken], entries)
     lines = {
         chain.subject_id: entries[chain.subject_id]
         for chain in batch

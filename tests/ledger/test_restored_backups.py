@@ -1,0 +1,87 @@
+"""`after_restore` reaches every step that the rules want it to reach (tests/rules/test_backups.py says which)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+
+from opsledger.ledger.actions.claim import claim_sends
+from opsledger.ledger.actions.open import Opened
+from opsledger.ledger.actions.sending import record_restored
+from opsledger.ledger.actions.settle import By, Decision, settle_cancel, settle_hold
+from opsledger.ledger.clock import database_now
+from opsledger.ledger.models import Hold
+from opsledger.rules.answers import Answer
+from tests.desk import Desk, step_identity
+
+OWNER = By("person:test-owner", "Test owner")
+
+
+def scripted(behaviour: str) -> Callable[[Desk], Opened]:
+    def make(desk: Desk) -> Opened:
+        opened = desk.open("classic_follow_up")
+        desk.sandbox.script(behaviour, 1, method="POST", identity=step_identity(opened.id, 1))
+        desk.send()
+        return opened
+
+    return make
+
+
+def in_flight(desk: Desk) -> Opened:
+    opened = desk.open("classic_follow_up")
+    assert len(claim_sends(1, worker="dies")) == 1
+    return opened
+
+
+def confirmed(desk: Desk) -> Opened:
+    opened = desk.open("classic_follow_up")
+    desk.send()
+    return opened
+
+
+def failed(desk: Desk) -> Opened:
+    opened = scripted("invalid")(desk)
+    hold = Hold.objects.get(operation_id=opened.id)
+    settle_hold(hold.pk, Decision(Answer.END_FAILED, "not wanted any more", hold.version), OWNER)
+    assert desk.operation(opened).ended_at is not None
+    return opened
+
+
+def cancelled(desk: Desk) -> Opened:
+    opened = desk.open("classic_follow_up")
+    settle_cancel(opened.id, "not wanted", OWNER, version=desk.operation(opened).version)
+    return opened
+
+
+@pytest.mark.parametrize(
+    ("make", "was", "becomes"),
+    [
+        pytest.param(lambda d: d.open("classic_follow_up"), "ready", "unknown", id="ready"),
+        pytest.param(scripted("invalid"), "ready", "unknown", id="held after a rejection"),
+        pytest.param(in_flight, "in_flight", "in_flight", id="in flight"),
+        pytest.param(scripted("lose_reply_after_acting"), "unknown", "unknown", id="unknown"),
+        pytest.param(failed, "failed", "unknown", id="failed, and its operation ended"),
+        pytest.param(confirmed, "confirmed", "confirmed", id="confirmed"),
+        pytest.param(cancelled, "cancelled", "cancelled", id="cancelled"),
+    ],
+)
+def test_after_restore_reaches_every_step_that_could_have_been_sent(
+    desk: Desk, make: Callable[[Desk], Opened], was: str, becomes: str
+) -> None:
+    opened = make(desk)
+    assert desk.step(opened).state == was
+    attempts = desk.step(opened).attempts.count()
+    until = database_now()
+    later = desk.open("classic_follow_up")  # recorded after it
+
+    count = record_restored(until, actor="command:test")
+
+    step, reached = desk.step(opened), was not in {"confirmed", "cancelled"}
+    assert (count, step.state) == (int(reached), becomes)
+    assert step.attempts.count() == attempts + reached
+    assert desk.step(later).attempts.count() == 0
+    assert record_restored(until, actor="command:test") == 0
+    call_command("verify_ledger", stdout=StringIO())
