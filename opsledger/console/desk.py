@@ -38,6 +38,8 @@ def known_of(line: HoldLine, now: datetime) -> Known:
         state=StepState(line.state) if line.state else None,
         attempts=line.attempts,
         looks=line.looks,
+        looks_found_nothing=line.looks_found_nothing,
+        looks_failed=line.looks_failed,
         settles=line.profile.lookup.settles if line.profile and line.profile.lookup else None,
         next_look=clock(line.next_look_at, now) if line.next_look_at and line.next_look_at > now else "",
         last_sentence=line.last_sentence,
@@ -70,13 +72,21 @@ def _list(facts: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def protection_words(
-    protected: Protected | None, *, state: str | None, attempts: int, may_have_had_effect: bool, now: datetime
+    protected: Protected | None,
+    *,
+    state: str | None,
+    attempts: int,
+    may_have_had_effect: bool,
+    accepted: bool,
+    now: datetime,
 ) -> ProtectionWords | None:
     """Protection now, in words; None where nothing is sent for a hold (at a destination, at an event)."""
     if protected is None:
         return None
     if state in {StepState.ACCEPTED, StepState.CONFIRMED}:
         return wording.accepted_protection()
+    if state == StepState.FAILED and accepted:
+        return wording.undelivered_protection()
     left = since = ""
     if protected.until is not None:
         left = words_of_span((protected.until - now).total_seconds())

@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop as noop
 
 from opsledger.console import wording
 from opsledger.console.vocabulary import shown
@@ -21,10 +22,12 @@ from opsledger.ledger.models import OperationParams
 from opsledger.ledger.queries.comparison import label_of
 from opsledger.ledger.queries.page import OperationView, StepView
 from opsledger.ledger.queries.record import AttemptRecord
-from opsledger.ledger.queries.timeline import Told
+from opsledger.ledger.queries.timeline import EvidenceLine, Told
 from opsledger.lib import ids
 from opsledger.lib.strict_json import loads_stored, projection
+from opsledger.rules.record import Act
 from opsledger.rules.rendering import MASK, as_text, mask
+from opsledger.rules.states import Outcome
 
 SHORTEST_HIDDEN = 4  # characters; a shorter text is hidden by its place only
 SHOWN_MAX = 16_384
@@ -237,7 +240,7 @@ def _step_part(view: OperationView, step: StepView) -> list[str]:
         f"## {_('Step')} {step.step.number}: {_inline(step.title)}",
         "",
         f"- {_('Destination')}: {step.destination.name} ({step.step.destination}), {step.action.title}",
-        f"- {_('State')}: {shown(step.step.state, 'step').word}",
+        f"- {_('State')}: {wording.step_word(step.step)}",
         f"- {_('Our identity on the record')}: `{step.identity}`",
     ]
     if step.step.reference:
@@ -248,22 +251,31 @@ def _step_part(view: OperationView, step: StepView) -> list[str]:
         lines.append(f"- {_('Idempotency key')}: `{_code(step.record.idempotency_key)}`")
     lines.append(f"- {_('Protection')}: {step.record.protected.sentence}")
     lines += ["", f"### {_('What was observed')}", ""]
-    observed = [
-        (attempt.opened_at, f"{_attempt(attempt)} {_inline(attempt.sentence)}")
-        for attempt in step.record.attempts
-    ]
+    about = [one for one in view.record.evidence if one.step == step.step.number and one.kind != "statement"]
+    observed = [(attempt.opened_at, _attempt(step, attempt, about)) for attempt in step.record.attempts]
+    told = {(attempt.id, attempt.sentence) for attempt in step.record.attempts}
     observed += [
-        (one.received_at, f"{label_of(one.kind)}: {_inline(one.sentence)} (SHA-256 `{one.digest}`)")
-        for one in view.record.evidence
-        if one.step == step.step.number and one.kind != "statement"
+        (one.received_at, f"{wording.evidence_word(one.kind)}: {_inline(one.sentence)}{_kept(one)}")
+        for one in about
+        if (one.attempt_id, one.sentence) not in told
     ]
     lines += [f"- {_utc(at)} {text}" for at, text in sorted(observed, key=lambda one: one[0])]
     return lines if observed else [*lines, _("Nothing was sent and nothing was looked up.")]
 
 
-def _attempt(attempt: AttemptRecord) -> str:
+def _attempt(step: StepView, attempt: AttemptRecord, about: list[EvidenceLine]) -> str:
+    """One attempt with its outcome, what was seen of it, and the digest of what was kept of the reply."""
     outcome = shown(attempt.outcome, "outcome").word.lower() if attempt.outcome else _("no answer yet")
-    return f"{_('Attempt')} {attempt.number} (`{ids.public('att', attempt.id)}`): {outcome}."
+    if attempt.outcome == Outcome.NO_CHANGE and wording.is_undelivered(step.step):
+        outcome = _("taken over, then not delivered")
+    seen = f"{_('Attempt')} {attempt.number} (`{ids.public('att', attempt.id)}`): {outcome}."
+    kept = [one for one in about if (one.attempt_id, one.sentence) == (attempt.id, attempt.sentence)]
+    return f"{seen} {_inline(attempt.sentence)}{''.join(_kept(one) for one in kept)}"
+
+
+def _kept(one: EvidenceLine) -> str:
+    """The digest of the bytes that were kept; nothing where none came."""
+    return f" (SHA-256 `{one.digest}`)" if one.size else ""
 
 
 def _decided(told: list[Told], names: Mapping[str, str]) -> list[str]:
@@ -276,7 +288,7 @@ def _decided(told: list[Told], names: Mapping[str, str]) -> list[str]:
         what = (
             wording.given(str(entry.body["answer"]))
             if "answer" in entry.body
-            else entry.kind.replace("_", " ")
+            else wording.entry_word(entry.kind).lower()
         )
         reference = entry.body.get("reference")
         tail = f" ({_('reference')} `{_code(str(reference))}`)" if reference else ""
@@ -292,11 +304,20 @@ def _remains(view: OperationView) -> list[str]:
         for one in view.holds
     ]
     planned = [
-        f"- {label_of(step.step.act)} ({_('step')} {step.step.number}), {_utc(step.step.act_at)}"
+        f"- {_(_PLANNED[step.step.act])} ({_('step')} {step.step.number}), {_utc(step.step.act_at)}"
         for step in view.steps
-        if step.step.act_at is not None
+        if step.step.act_at is not None and step.step.act in _PLANNED
     ]
     return [*lines, *open_holds, *planned] if open_holds or planned else [*lines, _("Nothing is open.")]
+
+
+_PLANNED: Mapping[Act, str] = {
+    Act.SEND: noop("It is to be sent"),
+    Act.OFFER: noop("It is offered to automations until then"),
+    Act.LEASE: noop("An answer is waited for until then"),
+    Act.LOOK: noop("Next lookup"),
+    Act.AWAIT: noop("A proof of its final effect is waited for until then"),
+}
 
 
 def _utc(moment: datetime | None) -> str:

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.http import QueryDict
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from opsledger.accounts.models import Person
 from opsledger.accounts.roles import members_of
@@ -73,6 +74,34 @@ def version_of(post: QueryDict) -> int:
     return int(text)
 
 
+class Lacking(Exception):
+    """An answer without what it needs: for each field, what to write. Nothing was recorded."""
+
+    def __init__(self, errors: dict[str, str]) -> None:
+        super().__init__(*errors.values())
+        self.errors = errors
+
+
+def _lacking(post: QueryDict, card: Card, answer: Answer) -> dict[str, str]:
+    """Everything that is missing, so that nobody is told of one field after the other."""
+    errors = {}
+    if (
+        answer is Answer.HAPPENED
+        and not post.get("reference")
+        and not post.get("no_reference_why", "").strip()
+    ):
+        errors["reference"] = _("Give the destination’s reference, or say why there is none.")
+    if answer in {Answer.ABSENT_SEND_AGAIN, Answer.ABSENT_END} and not post.get("checked_how", "").strip():
+        errors["checked_how"] = _("Say how it was checked.")
+    if answer is Answer.KEEP_ONE and post.get("kept_reference", "") not in card.references:
+        errors["kept_reference"] = _("Choose the record that is kept.")
+    if answer is Answer.REPLACED and not post.get("replaced_by", "").strip():
+        errors["replaced_by"] = _("Name the operation that replaces this one.")
+    if not post.get("reason", "").strip():
+        errors["reason"] = _("Write the reason: what you saw, and where. It is kept with the decision.")
+    return errors
+
+
 def read_decision(
     post: QueryDict, cards: Mapping[str, Card], *, now: datetime, planned_look: datetime | None
 ) -> Decision:
@@ -81,6 +110,8 @@ def read_decision(
     if card is None:
         raise Refused("Choose one of the answers.", field="answer")
     answer = _answer_of(post, card)
+    if lacking := _lacking(post, card, answer):
+        raise Lacking(lacking)
     reference, why = _reference(post, card, answer)
     return Decision(
         answer=answer,
@@ -113,10 +144,7 @@ def _reference(post: QueryDict, card: Card, answer: Answer) -> tuple[str | None,
     if answer in {Answer.OURS, Answer.NOT_OURS}:
         return card.reference or None, ""
     if answer is Answer.KEEP_ONE:
-        kept = post.get("kept_reference", "")
-        if kept not in card.references:
-            raise Refused("Choose the record that is kept.", field="kept_reference")
-        return kept, ""
+        return post.get("kept_reference", ""), ""
     if answer in {Answer.HAPPENED, Answer.HAPPENED_ACCEPTED}:
         reference = post.get("reference", "")
         if len(reference) > REFERENCE_MAX:

@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from opsledger.accounts.models import Team
 from opsledger.accounts.permissions import WORDS, roles_with
 from opsledger.accounts.roles import Permission, Role, allowed, people_who_may
+from opsledger.console.wording import listed
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -42,11 +43,11 @@ def everything_allowed(roles: Collection[Role]) -> dict[str, bool]:
 
 
 def why_not(roles: Collection[Role], permission: Permission, team: Team) -> str:
-    """“To settle a hold you need the role owner in Returns; you are an operator there. Ask …”"""
-    wanted = " or ".join(role.value for role in roles_with(permission))
+    """“To settle a hold, you need the role owner in Returns; you have operator. Ask …, who can.”"""
+    wanted = listed([role.value for role in roles_with(permission)], last_by="or")
     if not wanted:
         return f"Only automations {WORDS[permission]}, with a token of their own."
-    yours = " and ".join(sorted(role.value for role in roles)) or "no role"
-    people = [person.display_name for person in people_who_may(permission, team)[:3]]
-    ask = f" {', '.join(people)} can." if people else ""
-    return f"To {WORDS[permission]} you need the role {wanted} in {team.name}; you have {yours}.{ask}"
+    yours = listed(sorted(role.value for role in roles)) or "no role"
+    people = listed([person.display_name for person in people_who_may(permission, team)])
+    ask = f" {people} can." if people else ""
+    return f"To {WORDS[permission]}, you need the role {wanted} in {team.name}; you have {yours}.{ask}"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 from uuid import UUID
 
@@ -42,6 +43,7 @@ class Item:
     facts: tuple[tuple[str, str], ...] = ()  # label, identifier or value
     evidence_id: str = ""
     key: str = ""
+    more: tuple[Item, ...] = ()  # earlier ones in a row that say the very same
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,21 @@ class Planned:
     text: str
     step: int
     checks: bool
+
+
+FOLDED_FROM = 3  # lookups in a row that say the same
+
+
+def folded(items: Iterable[Item]) -> list[Item]:
+    """The items with lookups that say the same folded into the newest of each row; nothing is left out."""
+    shown: list[Item] = []
+    for _same, row in groupby(items, key=lambda item: (item.icon, item.title, item.text, item.badge)):
+        several = list(row)
+        if several[0].icon == "search" and len(several) >= FOLDED_FROM:
+            shown.append(replace(several[0], more=tuple(several[1:])))
+        else:
+            shown += several
+    return shown
 
 
 @dataclass(slots=True)
@@ -125,13 +142,13 @@ class Teller:
         step, attempt = self._attempt(attempt_id)
         title = _("Attempt %(number)s of step %(step)s") % {"number": facts["number"], "step": facts["step"]}
         ended = self._ended.get(attempt_id)
-        outcome = _outcome_in(ended, attempt_id) if ended else None
+        outcome = outcome_in(ended.body, attempt_id) if ended else None
         text = self._said(ended) if ended else _("Opened and recorded; then the request was sent.")
         shown = [(_("Attempt id"), ids.public("att", UUID(attempt_id)))]
         if step is not None and step.record.idempotency_key:
             shown.append((_("Idempotency key"), step.record.idempotency_key))
         if attempt is not None and attempt.elapsed_seconds is not None:
-            shown.append((_("Lasted"), f"{attempt.elapsed_seconds:.1f}\u00a0s"))
+            shown.append((_("Lasted"), wording.lasted(attempt.elapsed_seconds)))
         return Item(
             entry.at,
             "attempt",
@@ -154,7 +171,7 @@ class Teller:
     def _attempt_ended(self, entry: Told) -> Item:
         """The end of an attempt, told apart from its opening; late when it had ended before."""
         attempt_id = str(entry.body.get("attempt"))
-        outcome = _outcome_in(entry, attempt_id)
+        outcome = outcome_in(entry.body, attempt_id)
         _step, attempt = self._attempt(attempt_id)
         number = attempt.number if attempt is not None else "?"
         title = _("Attempt %(number)s of step %(step)s ended") % {
@@ -299,7 +316,7 @@ _LOOKED: Mapping[str, tuple[str, str, tuple[str, str] | None]] = {
     "quiet_period": _NO_RECORD,
     "too_few_looks": _NO_RECORD,
     "not_all_pages": _NO_RECORD,
-    "lookup_failed": (noop("Lookup failed; that is no answer"), "", None),
+    "lookup_failed": (noop("Lookup failed"), "", None),
     "no_answer": (noop("Lookup gave no answer"), "", None),
     "access_refused": (noop("The destination did not let us look"), "access-refused", None),
     "running": (noop("The destination is still at work on it"), "in-flight", None),
@@ -340,8 +357,14 @@ def _opens(older: Told | None, entry: Told) -> bool:
     )
 
 
-def _outcome_in(entry: Told, attempt_id: str) -> str | None:
-    changed = (entry.body.get("attempts") or {}).get(attempt_id) or {}
+def looked_word(says: str) -> str:
+    """What a lookup brought, in a few words: “Lookup found no record”."""
+    return _(_LOOKED[says][0]) if says in _LOOKED else _("Lookup ended")
+
+
+def outcome_in(body: Mapping[str, Any], attempt_id: str) -> str | None:
+    """The outcome that an entry’s facts give to an attempt; None when they give none."""
+    changed = (body.get("attempts") or {}).get(attempt_id) or {}
     outcome = changed.get("outcome")
     return str(outcome) if outcome else None
 

@@ -15,6 +15,7 @@ from django.utils.translation import ngettext
 from opsledger.rules.answers import Answer
 from opsledger.rules.profile import ActionProfile, ProtectionKind, Settles
 from opsledger.rules.protection import Protected
+from opsledger.rules.record import Step
 from opsledger.rules.states import HoldReason, OperationState, StepState
 
 A, R, S = Answer, HoldReason, StepState
@@ -29,7 +30,10 @@ class Known:
     step: str = ""
     state: StepState | None = None
     attempts: int = 0
-    looks: int = 0
+    looks: int = 0  # lookups made; those that are in neither of the next two found something
+    looks_found_nothing: int = 0  # they answered, and had no record
+    looks_failed: int = 0  # they gave no answer, which says nothing about the record
+    last_look: str = ""  # when the last one was made, as text
     settles: Settles | None = None  # None: the destination can't be asked
     next_look: str = ""  # when it is asked again, as text; "" = it is not
     last_sentence: str = ""  # of the last attempt
@@ -205,8 +209,8 @@ def _about_unknown(known: Known) -> str:
         }
     if known.references:
         return _found(known)
-    if known.looks:
-        return _looked_in_vain(known)
+    if known.looks_found_nothing or known.looks_failed:
+        return looked_in_vain(known)
     if known.next_look:
         return _("%(sent)s The first lookup is due at %(time)s.") % {
             "sent": sent(known.attempts),
@@ -242,13 +246,22 @@ def _found(known: Known) -> str:
     ) % {"count": count}
 
 
-def _looked_in_vain(known: Known) -> str:
-    looked = ngettext("One lookup, no record.", "%(count)s lookups, no record.", known.looks) % {
-        "count": known.looks
-    }
+def looked_in_vain(known: Known) -> str:
+    """Lookups that found no record, apart from those that gave no answer: an error is never “no record”."""
+    empty, failed = known.looks_found_nothing, known.looks_failed
+    if not empty:
+        return ngettext(
+            "One lookup failed: nothing is known from it.",
+            "%(count)s lookups failed; none answered.",
+            failed,
+        ) % {"count": failed}
+    said = [ngettext("One lookup, no record.", "%(count)s lookups, no record.", empty) % {"count": empty}]
+    if failed:
+        more = ngettext("One more failed.", "%(count)s more failed.", failed)
+        said.append(more % {"count": failed})
     if known.settles is Settles.POSITIVE_ONLY:
-        return _("%(looked)s Empty answers prove nothing here.") % {"looked": looked}
-    return looked
+        said.append(_("Empty answers prove nothing here."))
+    return " ".join(said)
 
 
 def _about_differing(known: Known) -> str:
@@ -283,9 +296,7 @@ def _about_dispute(known: Known) -> str:
 
 
 def _about_rejection(known: Known) -> str:
-    if known.last_sentence:
-        return _("%(sentence)s Nothing changed there.") % {"sentence": known.last_sentence}
-    return _("%(destination)s refused the request. Nothing changed there.") % {
+    return known.last_sentence or _("%(destination)s refused the request. Nothing changed there.") % {
         "destination": known.destination
     }
 
@@ -503,18 +514,16 @@ CONSEQUENCES: Mapping[Answer, str] = {
     A.ABSENT_SEND_AGAIN: noop(
         "The same request is sent again, with the same key, as soon as its turn comes."
     ),
-    A.ABSENT_END: noop("Step %(step)s is failed (no change); nothing is sent for it again."),
+    A.ABSENT_END: noop("Step %(step)s is failed (no change) and not sent again."),
     A.STILL_UNKNOWN: noop("Nothing is sent; the hold stays open, and is due at the time that you choose."),
-    A.CLOSE_UNKNOWN: noop(
-        "Step %(step)s stays unknown, and the operation is counted apart for good. Late truth reopens it."
-    ),
+    A.CLOSE_UNKNOWN: noop("Step %(step)s stays unknown, counted apart for good; late truth reopens it."),
     A.OURS: noop("Step %(step)s is confirmed with this record; the difference is written to the journal."),
     A.NOT_OURS: noop("This record is left aside from now on."),
     A.KEEP_ONE: noop(
         "Step %(step)s is confirmed with the record that you choose. Nothing is deleted from here."
     ),
     A.SAME_AGAIN: noop("The same request is sent once more, with the same key."),
-    A.END_FAILED: noop("Nothing is sent for step %(step)s."),
+    A.END_FAILED: noop("Step %(step)s is failed; nothing more is sent for it."),
     A.MORE_TRIES: noop("The same request is tried as often as you say, beginning now."),
     A.DELIVERED: noop("Step %(step)s is confirmed."),
     A.NOT_DELIVERED: noop("Step %(step)s is failed: not delivered. It is never sent again."),
@@ -571,9 +580,9 @@ def _afterwards(answer: Answer, follows: Follows) -> list[str]:
 
 _ENDINGS = frozenset({A.ABSENT_END, A.END_FAILED, A.END, A.NOT_DELIVERED, A.REPLACED})
 _ENDS_OPERATION: Mapping[OperationState, str] = {
-    OperationState.COMPLETED: noop("The operation is completed."),
-    OperationState.FAILED: noop("The operation has failed."),
-    OperationState.CANCELLED: noop("The operation is cancelled."),
+    OperationState.COMPLETED: noop("The operation is then completed."),
+    OperationState.FAILED: noop("The operation ends as failed."),
+    OperationState.CANCELLED: noop("The operation ends as cancelled."),
 }
 
 
@@ -581,6 +590,18 @@ def _steps_are(numbers: tuple[int, ...]) -> str:
     if len(numbers) == 1:
         return _("Step %(number)s is") % {"number": numbers[0]}
     return _("Steps %(numbers)s are") % {"numbers": listed([str(number) for number in numbers])}
+
+
+def is_undelivered(step: Step) -> bool:
+    """Whether it was taken over and then not delivered: failed, yet not without effect."""
+    return step.state is S.FAILED and step.accepted_at is not None
+
+
+def step_word(step: Step) -> str:
+    """The state’s word; failures after a destination took the work over are told apart."""
+    from opsledger.console.vocabulary import shown  # the one table of words
+
+    return _("Failed (not delivered)") if is_undelivered(step) else shown(step.state).word
 
 
 def reason_word(reason: HoldReason) -> str:
@@ -647,6 +668,38 @@ def accepted_protection() -> ProtectionWords:
     return ProtectionWords("protected", _("Taken over: never sent again"))
 
 
+def undelivered_protection() -> ProtectionWords:
+    """What was taken over and then not delivered had an effect all the same, and is not sent again."""
+    return ProtectionWords("protected", _("Taken over, not delivered: never sent again"))
+
+
+def sending_again(protected: Protected, *, may_have_had_effect: bool, until: str, ended: str) -> str:
+    """What sending the same request again risks, in a sentence. `until` and `ended` are times as text, "" for none."""
+    if not may_have_had_effect:
+        return _("What was sent so far changed nothing, so it can’t happen twice.")
+    if protected.protected and until:
+        return _("The destination recognises the same request, if it is sent before %(until)s.") % {
+            "until": until
+        }
+    if protected.why == "expired" and ended:
+        return _("The destination recognised it until %(ended)s only: sent again, it may happen twice.") % {
+            "ended": ended
+        }
+    return protected.sentence
+
+
+def stopped_protection(reason: HoldReason) -> ProtectionWords:
+    """While a destination is stopped, nothing is sent to it; an open circuit lets trials through."""
+    if reason is R.CIRCUIT_OPEN:
+        return ProtectionWords("protected", _("Only single trials are sent there"))
+    return ProtectionWords("protected", _("Nothing is sent there now"))
+
+
+def event_protection() -> ProtectionWords:
+    """A question about an event comes before anything is sent for it."""
+    return ProtectionWords("protected", _("Nothing was sent for it"))
+
+
 def documented_protection(profile: ActionProfile, window: str) -> ProtectionWords:
     """What a profile documents, for the page of its destination: “Idempotency key, 1 d window”."""
     kind, source = profile.protection.kind, profile.protection.source
@@ -690,15 +743,29 @@ ENTRY_WORDS: Mapping[str, str] = {
     "definition_loaded": noop("Definition loaded"),
     "backup_restored": noop("Backup restored"),
 }
-ACTOR_WORDS: Mapping[str, str] = {
-    "person": noop("People"),
-    "token": noop("Automations"),
-    "engine": noop("The machine"),
-    "worker": noop("A worker"),
-    "destination": noop("A destination"),
-    "source": noop("A source"),
-    "command": noop("A command"),
+# Kinds of actors: all of them, and one of them, whose name stands after it.
+ACTOR_WORDS: Mapping[str, tuple[str, str]] = {
+    "person": (noop("People"), noop("A person")),
+    "token": (noop("Automations"), noop("An automation")),
+    "engine": (noop("The machine"), noop("The machine")),
+    "worker": (noop("Workers"), noop("A worker")),
+    "destination": (noop("Destinations"), noop("Destination")),
+    "source": (noop("Sources"), noop("Source")),
+    "command": (noop("Commands"), noop("Command")),
 }
+
+
+_EVIDENCE_WORDS: Mapping[str, str] = {
+    "reply": noop("What a send brought"),
+    "lookup": noop("Lookup"),
+    "report": noop("Delivery report"),
+    "statement": noop("A person’s statement"),
+}
+
+
+def evidence_word(kind: str) -> str:
+    """A kind of evidence in words; one that has none yet is shown as it is written."""
+    return _(_EVIDENCE_WORDS[kind]) if kind in _EVIDENCE_WORDS else kind.replace("_", " ").capitalize()
 
 
 def entry_word(kind: str) -> str:
@@ -707,20 +774,39 @@ def entry_word(kind: str) -> str:
 
 
 def actor_word(kind: str) -> str:
-    return _(ACTOR_WORDS[kind]) if kind in ACTOR_WORDS else kind
+    """One actor of a kind; its name may follow."""
+    return _(ACTOR_WORDS[kind][1]) if kind in ACTOR_WORDS else kind
+
+
+def actors_word(kind: str) -> str:
+    """All actors of a kind, to choose from."""
+    return _(ACTOR_WORDS[kind][0]) if kind in ACTOR_WORDS else kind
 
 
 # Words that sentences share
 
 
-def listed(words: tuple[str, ...] | list[str]) -> str:
-    """“a”, “a and b”, “a, b and c”; from the sixth on they are counted."""
+def lasted(seconds: float) -> str:
+    """How long a send took: “1.2 s”; what rounds to nothing is said to be short, not to be nothing."""
+    return f"{seconds:.1f} s" if seconds >= 0.05 else _("less than 0.1 s")
+
+
+def listed(words: tuple[str, ...] | list[str], last_by: str = "and") -> str:
+    """“a”, “a and b”, “a, b or c”; from the sixth on they are counted."""
     if len(words) > 6:
         return _("%(some)s and %(count)s more") % {"some": ", ".join(words[:5]), "count": len(words) - 5}
     if len(words) < 2:
         return "".join(words)
-    return _("%(some)s and %(last)s") % {"some": ", ".join(words[:-1]), "last": words[-1]}
+    template = _("%(some)s or %(last)s") if last_by == "or" else _("%(some)s and %(last)s")
+    return template % {"some": ", ".join(words[:-1]), "last": words[-1]}
 
 
-def _listed_are(words: tuple[str, ...]) -> str:
+def _listed_are(labels: tuple[str, ...]) -> str:
+    """“the due date is”, “the due date and the queue are”."""
+    words = [_("the %(field)s") % {"field": _inside(label)} for label in labels]
     return ngettext("%(words)s is", "%(words)s are", len(words)) % {"words": listed(words)}
+
+
+def _inside(label: str) -> str:
+    """A label inside a sentence: without its capital, unless the word is written in capitals."""
+    return label if label[1:2].isupper() else label[:1].lower() + label[1:]

@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -14,6 +15,8 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 from opsledger.demo.scenario import CHANGED, DUPLICATED, FOLLOW_UP, PARTS, Part, params_of
 from opsledger.destinations.sandbox.client import SandboxControl
+from opsledger.ledger.models import Step
+from opsledger.lib import ids
 
 WAIT_SECONDS_MAX = 60
 
@@ -49,9 +52,8 @@ class Doors:
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         return str(self.post("/api/v1/operations", body, headers)["id"])
 
-    def deliver(self, event_id: str, params: dict[str, Any]) -> None:
+    def deliver(self, event_id: str, body: bytes) -> None:
         """One delivery of a shop's event, signed as Standard Webhooks does."""
-        body = json.dumps(_event(params)).encode()
         timestamp = str(int(time.time()))
         signed = hmac.new(
             self.shop_secret, f"{event_id}.{timestamp}.".encode() + body, hashlib.sha256
@@ -63,6 +65,16 @@ class Doors:
             "webhook-signature": f"v1,{base64.b64encode(signed).decode()}",
         }
         self.post("/hooks/shop", body, headers)
+
+
+def _tell(doors: Doors, event_id: str, part: Part, params: dict[str, Any]) -> None:
+    """The same bytes each time, as sources repeat themselves; where the part says so, other ones the last time."""
+    body = json.dumps(_event(params)).encode()
+    bodies = [body] * part.by_webhook
+    if part.body_changes:
+        bodies[-1] = json.dumps(_event(params | {"due_date": "2027-01-31"})).encode()
+    for one in bodies:
+        doors.deliver(event_id, one)
 
 
 def _event(params: dict[str, Any]) -> dict[str, Any]:
@@ -80,30 +92,33 @@ def _event(params: dict[str, Any]) -> dict[str, Any]:
 @dataclass(frozen=True, slots=True)
 class Played:
     part: Part
-    public_id: str
+    identities: tuple[str, ...]  # of the steps, in their order: by these the sandbox knows our requests
     params: dict[str, Any]
 
-    @property
-    def identity(self) -> str:
-        return f"{self.public_id}-1"
+
+def identities_of(public_id: str) -> tuple[str, ...]:
+    """What the steps of an operation are called at their destinations, in the order of the steps."""
+    operation_id = ids.parse("op", public_id)
+    assert operation_id is not None
+    steps = Step.objects.filter(operation_id=operation_id).order_by("number")
+    return tuple(identity or "" for identity in steps.values_list("identity", flat=True))
 
 
-def play(doors: Doors) -> list[Played]:
+def play(doors: Doors, parts: Sequence[Part] = (*PARTS, DUPLICATED, CHANGED)) -> list[Played]:
     """Records all operations and tells the sandbox how to treat each. Sending should be off meanwhile."""
     played: list[Played] = []
     number = 0
-    for part in (*PARTS, DUPLICATED, CHANGED):
+    for part in parts:
         for _ in range(part.count):
             number += 1
             params = params_of(number, part.workflow, part.params)
             if part.by_webhook:
-                for _ in range(part.by_webhook):
-                    doors.deliver(f"evt-answered-{number:03d}", params)
+                _tell(doors, f"evt-answered-{number:03d}", part, params)
                 continue
             public_id = doors.record(f"spring-launch:req-{8800 + number}", part.workflow, params)
-            one = Played(part, public_id, params)
+            one = Played(part, identities_of(public_id), params)
             if part.prepare is not None:
-                part.prepare(doors.sandbox, one.identity, params)
+                part.prepare(doors.sandbox, one.identities)
             played.append(one)
     return played
 
@@ -114,11 +129,12 @@ def interfere(doors: Doors, played: list[Played]) -> None:
         if one.part not in (DUPLICATED, CHANGED):
             continue
         fields = {name: one.params[name] for name in ("subject", "queue", "due_date", "account")}
-        record = _made(doors, one.identity)
+        identity = one.identities[0]
+        record = _made(doors, identity)
         if record is None:
             continue
         if one.part is DUPLICATED:
-            _call(doors, "POST", "/crm/tasks", {**fields, "external_id": one.identity})
+            _call(doors, "POST", "/crm/tasks", {**fields, "external_id": identity})
         else:
             _call(doors, "PATCH", f"/crm/tasks/{record}", {"due_date": "2027-01-31"})
 

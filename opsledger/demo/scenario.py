@@ -6,14 +6,15 @@ towards each, and the engine makes of it what it can.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from opsledger.destinations.sandbox.client import SandboxControl
 
-FOLLOW_UP, CLASSIC = "campaign_follow_up", "classic_follow_up"
-Prepare = Callable[[SandboxControl, str, dict[str, Any]], None]  # sandbox, identity of step 1, params
+FOLLOW_UP, BRANCH, CLASSIC = "campaign_follow_up", "branch_follow_up", "classic_follow_up"
+LOOKS_PLANNED = 7  # lookups that crm_classic’s profile makes before a person is asked
+Prepare = Callable[[SandboxControl, Sequence[str]], None]  # sandbox, identities of the steps in their order
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +27,14 @@ class Part:
     prepare: Prepare | None = None
     params: dict[str, Any] = field(default_factory=dict)
     by_webhook: int = 0  # deliveries of the same event; 0 = through the API
+    body_changes: bool = False  # the last of these deliveries has another body
 
 
 def _first(behaviour: str, count: int | None = 1, **options: Any) -> Prepare:
     """How the first step's request is treated."""
 
-    def prepare(sandbox: SandboxControl, identity: str, params: dict[str, Any]) -> None:
-        sandbox.script(behaviour, count, method="POST", identity=identity, **options)
+    def prepare(sandbox: SandboxControl, identities: Sequence[str]) -> None:
+        sandbox.script(behaviour, count, method="POST", identity=identities[0], **options)
 
     return prepare
 
@@ -40,18 +42,18 @@ def _first(behaviour: str, count: int | None = 1, **options: Any) -> Prepare:
 def _message(behaviour: str, count: int | None = 1, **options: Any) -> Prepare:
     """How the second step's request, the message, is treated."""
 
-    def prepare(sandbox: SandboxControl, identity: str, params: dict[str, Any]) -> None:
-        sandbox.script(behaviour, count, method="POST", identity=f"{identity[:-1]}2", **options)
+    def prepare(sandbox: SandboxControl, identities: Sequence[str]) -> None:
+        sandbox.script(behaviour, count, method="POST", identity=identities[1], **options)
 
     return prepare
 
 
-def _lost_and_hidden(seconds: float) -> Prepare:
-    """The reply is lost after acting, and every search fails for a while: nothing can be found out."""
+def _lost_and_hidden() -> Prepare:
+    """The reply is lost after acting, and every planned search fails. A person who looks afterwards finds the record."""
 
-    def prepare(sandbox: SandboxControl, identity: str, params: dict[str, Any]) -> None:
-        sandbox.script("lose_reply_after_acting", 1, method="POST", identity=identity)
-        sandbox.script("error_before_acting", 40, method="GET", identity=identity, status=503)
+    def prepare(sandbox: SandboxControl, identities: Sequence[str]) -> None:
+        sandbox.script("lose_reply_after_acting", 1, method="POST", identity=identities[0])
+        sandbox.script("error_before_acting", LOOKS_PLANNED, method="GET", identity=identities[0], status=503)
 
     return prepare
 
@@ -59,6 +61,7 @@ def _lost_and_hidden(seconds: float) -> Prepare:
 PARTS: tuple[Part, ...] = (
     Part("everything goes well", 14),
     Part("the same event is delivered three times", 6, by_webhook=3),
+    Part("the same event comes again with another body", 1, by_webhook=2, body_changes=True),
     Part("the reply is lost, and a lookup finds the record", 6, prepare=_first("lose_reply_after_acting")),
     Part(
         "the request is lost, absence is proven, and it is sent again",
@@ -68,7 +71,7 @@ PARTS: tuple[Part, ...] = (
     Part("a gateway gives up after the work was done", 3, prepare=_first("error_after_acting", status=504)),
     Part("busy for a moment", 3, prepare=_first("rate_limited", 1, retry_after="2")),
     Part("the connection is reset after acting", 2, prepare=_first("reset_after_acting")),
-    Part("the reply is lost, and the search lags behind", 4, workflow=CLASSIC, prepare=_lost_and_hidden(600)),
+    Part("the reply is lost, and every search fails", 4, workflow=BRANCH, prepare=_lost_and_hidden()),
     Part(
         "the request is lost, and absence can't be proven",
         4,
@@ -104,7 +107,7 @@ def params_of(number: int, workflow: str, extra: dict[str, Any]) -> dict[str, An
         "queue": "launch-care",
         "due_date": f"2026-12-{1 + number % 27:02d}",
     }
-    if workflow == FOLLOW_UP:
+    if workflow != CLASSIC:
         params |= {
             "email": f"contact.{number}@customers.example",
             "message_subject": "Thank you for your interest in our spring launch",

@@ -138,7 +138,7 @@ def test_a_view_that_needs_a_permission_says_which_role_and_whom_to_ask(
     response = client_of(getattr(cast, who)).get("/owners/")
     assert response.status_code == status
     if status == 403:
-        assert "To settle a hold you need the role owner in Spring launch" in response.content.decode()
+        assert "To settle a hold, you need the role owner in Spring launch" in response.content.decode()
         assert "Olga can." in response.content.decode()
 
 

@@ -76,7 +76,7 @@ def test_what_an_answer_releases_or_cancels_is_foreseen_by_the_rules(scenes: Sce
     assert happened
     assert happened[1] == "Step 1 is confirmed with your reference. Step 2 is released to be sent."
     assert absent
-    assert absent[1].endswith("Step 2 is cancelled. The operation has failed.")
+    assert absent[1].endswith("Step 2 is cancelled. The operation ends as failed.")
     assert scenes.desk.step(opened).state == "unknown"
     assert not Step.objects.filter(operation_id=opened.id, number=2, request_digest__isnull=False).exists()
 

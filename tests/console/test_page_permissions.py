@@ -129,11 +129,11 @@ def test_what_a_viewer_may_not_do_is_not_on_the_page_which_says_why(scenes: Scen
     page = markup.unescape(viewer.get(path_of(opened)).content.decode())
     for offered in ("settle", "look-up", "notes", "cancel", "reveal", "check", "assign"):
         assert f'/{offered}"' not in page, offered
-    assert "To settle a hold you need the role owner in Desk; you have viewer." in page
+    assert "To settle a hold, you need the role owner in Desk; you have viewer." in page
     assert "Test owner can." in page
     inbox = markup.unescape(viewer.get("/").content.decode())
     assert 'type="checkbox" name="hold"' not in inbox
-    assert "To assign holds you need the role" in inbox
+    assert "To assign holds, you need the role" in inbox
 
 
 def test_an_operator_is_offered_still_unknown_only(scenes: Scenes) -> None:
@@ -142,7 +142,7 @@ def test_an_operator_is_offered_still_unknown_only(scenes: Scenes) -> None:
     opened = scenes.unknown()
     page = client_of(scenes.member("Omar", Role.OPERATOR)).get(path_of(opened)).content.decode()
     assert re.findall(r'name="answer" value="(\w+)"', page) == ["unknown"]
-    assert "To settle a hold you need the role owner" in markup.unescape(page)
+    assert "To settle a hold, you need the role owner" in markup.unescape(page)
 
 
 def test_roles_are_those_of_the_team_that_the_operation_belongs_to(scenes: Scenes) -> None:

@@ -72,8 +72,8 @@ def test_every_answer_of_every_reason_states_its_consequence(reason: HoldReason,
         (A.ABSENT_END, {"cancelled": (2, 3)}, "Steps 2 and 3 are cancelled."),
         (A.NOT_OURS, {"asks_again": R.OUTCOME_UNKNOWN}, "The question comes back as “Outcome unknown”."),
         (A.NOT_OURS, {"looks_at": "16:27"}, "crm is asked again at 16:27."),
-        (A.HAPPENED, {"operation": OperationState.COMPLETED}, "The operation is completed."),
-        (A.END_FAILED, {"operation": OperationState.FAILED}, "The operation has failed."),
+        (A.HAPPENED, {"operation": OperationState.COMPLETED}, "The operation is then completed."),
+        (A.END_FAILED, {"operation": OperationState.FAILED}, "The operation ends as failed."),
         (A.STILL_UNKNOWN, {"asks_again": R.OUTCOME_UNKNOWN}, "is due at the time that you choose."),
     ],
     ids=["released", "cancelled", "back", "asked", "completed", "failed", "stays"],
@@ -89,13 +89,34 @@ def test_what_the_rules_foresee_is_said_beside_the_answer(
     [
         ({}, "Sent once, without a clear answer. crm can’t be asked.", "Ask crm, then answer"),
         (
-            {"looks": 2, "settles": Settles.POSITIVE_ONLY, "next_look": "16:27"},
+            {"looks_found_nothing": 2, "settles": Settles.POSITIVE_ONLY, "next_look": "16:27"},
             "2 lookups, no record. Empty answers prove nothing here.",
             "Wait for 16:27, or ask crm",
         ),
+        ({"looks_failed": 7}, "7 lookups failed; none answered.", "Ask crm, then answer"),
+        (
+            {"looks_failed": 7, "settles": Settles.POSITIVE_ONLY},
+            "7 lookups failed; none answered.",
+            "Ask crm, then answer",
+        ),
+        (
+            {"looks_failed": 1},
+            "One lookup failed: nothing is known from it.",
+            "Ask crm, then answer",
+        ),
+        (
+            {"looks_found_nothing": 1, "looks_failed": 2, "settles": Settles.POSITIVE_ONLY},
+            "One lookup, no record. 2 more failed. Empty answers prove nothing here.",
+            "Ask crm, then answer",
+        ),
+        (
+            {"looks_found_nothing": 3, "looks_failed": 1, "settles": Settles.BOTH},
+            "3 lookups, no record. One more failed.",
+            "Ask crm, then answer",
+        ),
         (
             {"references": ("T-1",), "differing": ("Due date",)},
-            "A lookup found one possible record; Due date is not as approved.",
+            "A lookup found one possible record; the due date is not as approved.",
             "Decide whether T-1 is this action’s record",
         ),
         (
@@ -114,7 +135,19 @@ def test_what_the_rules_foresee_is_said_beside_the_answer(
             "Ask crm, then answer",
         ),
     ],
-    ids=["nothing", "looked in vain", "alike", "found", "absent", "taken"],
+    ids=[
+        "nothing",
+        "looked in vain",
+        "all failed",
+        "all failed where empty is nothing",
+        "one failed",
+        "some failed",
+        "one of four failed",
+        "alike",
+        "found",
+        "absent",
+        "taken",
+    ],
 )
 def test_an_unknown_outcome_says_what_lookups_brought(facts: dict[str, object], said: str, then: str) -> None:
     words = known(R.OUTCOME_UNKNOWN, **facts)
@@ -172,3 +205,64 @@ def test_long_lists_are_counted_and_short_ones_are_read_out() -> None:
     assert wording.listed(["a"]) == "a"
     assert wording.listed(["a", "b", "c"]) == "a, b and c"
     assert wording.listed([str(n) for n in range(9)]) == "0, 1, 2, 3, 4 and 4 more"
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (("Due date",), "the due date is not as approved."),
+        (("E-mail address",), "the e-mail address is not as approved."),
+        (("SKU",), "the SKU is not as approved."),
+        (("Due date", "Queue"), "the due date and the queue are not as approved."),
+    ],
+    ids=["one", "hyphen", "capitals", "two"],
+)
+def test_a_field_s_label_reads_well_inside_a_sentence(labels: tuple[str, ...], said: str) -> None:
+    assert wording.what_we_know(known(R.RECORD_DIFFERS, references=("T-1",), differing=labels)).endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0.0, "less than 0.1 s"),
+        (0.049, "less than 0.1 s"),
+        (0.05, "0.1 s"),
+        (1.26, "1.3 s"),
+        (30.0, "30.0 s"),
+    ],
+)
+def test_how_long_a_send_took_is_never_nothing(seconds: float, said: str) -> None:
+    assert wording.lasted(seconds) == said
+
+
+@pytest.mark.parametrize(
+    ("protected", "more", "said"),
+    [
+        (
+            Protected(ProtectionKind.NONE, False, "none_documented", "Nothing documented."),
+            {"may_have_had_effect": False},
+            "What was sent so far changed nothing, so it can’t happen twice.",
+        ),
+        (
+            Protected(ProtectionKind.NONE, False, "none_documented", "Nothing documented."),
+            {},
+            "Nothing documented.",
+        ),
+        (
+            Protected(ProtectionKind.IDEMPOTENCY_KEY, True, "within_window", ""),
+            {"until": "18:00"},
+            "The destination recognises the same request, if it is sent before 18:00.",
+        ),
+        (
+            Protected(ProtectionKind.IDEMPOTENCY_KEY, False, "expired", ""),
+            {"ended": "12:00"},
+            "The destination recognised it until 12:00 only: sent again, it may happen twice.",
+        ),
+    ],
+    ids=["no effect so far", "none", "protected", "expired"],
+)
+def test_what_sending_again_risks_is_said_in_the_viewer_s_time(
+    protected: Protected, more: dict[str, object], said: str
+) -> None:
+    facts = {"may_have_had_effect": True, "until": "", "ended": ""} | more
+    assert wording.sending_again(protected, **facts) == said  # type: ignore[arg-type]

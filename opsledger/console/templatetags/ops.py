@@ -112,7 +112,8 @@ def ago(moment: datetime | None, now: datetime | None = None) -> SafeString | st
 def local_time(moment: datetime | None, form: str = "short", now: datetime | None = None) -> SafeString | str:
     """The moment in the viewer's zone; `datetime` holds UTC.
 
-    `short`: the time, with the day when it is not today. `time`: hours and minutes. `seconds`: with seconds.
+    `short`: the time, with the day when it is not today; `moment`: the same to the second. `time`: hours and minutes.
+    `seconds`: with seconds.
     `full`: day, time to the second and zone. `precise`: with milliseconds.
     """
     if moment is None:
@@ -128,7 +129,7 @@ def _written(moment: datetime, form: str, now: datetime) -> str:
         return f"{here:%H:%M:%S}.{here.microsecond // 1000:03d}"
     if form == "seconds":
         return f"{here:%H:%M:%S}"
-    clock = f"{here:%H:%M}"
+    clock = f"{here:%H:%M:%S}" if form == "moment" else f"{here:%H:%M}"
     today = timezone.localtime(now)
     if form == "time" or here.date() == today.date():
         return clock

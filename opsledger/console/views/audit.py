@@ -10,10 +10,11 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from opsledger.accounts.roles import Permission, members_of
-from opsledger.console import wording
+from opsledger.console import story, wording
 from opsledger.console.filters import AuditFilter
 from opsledger.console.http import ConsoleRequest, page
 from opsledger.console.permissions import needs
+from opsledger.console.vocabulary import shown
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.queries import audit
 from opsledger.ledger.queries.audit import AuditLine
@@ -32,7 +33,7 @@ def audit_page(request: ConsoleRequest) -> HttpResponse:
         "chosen": chosen.chosen,
         "kinds": [(kind, wording.entry_word(kind)) for kind in wording.ENTRY_WORDS],
         "people": [(f"person:{one.person.pk}", one.person.display_name) for one in members_of(request.team)],
-        "actors": [(kind, wording.actor_word(kind)) for kind in wording.ACTOR_WORDS],
+        "actors": [(kind, wording.actors_word(kind)) for kind in wording.ACTOR_WORDS],
         "next_url": f"?{chosen.query(found.following)}" if found.following else "",
         "first_url": f"?{chosen.query(None)}",
         "is_older": chosen.before is not None,
@@ -64,16 +65,28 @@ def _what(line: AuditLine) -> str:
     """One short phrase from the entry’s facts; free text stays where it is kept."""
     if line.body.get("answer"):
         return wording.given(str(line.body["answer"]))
-    if line.body.get("state") and line.subject_kind == "operation":
-        return _("operation: %(state)s") % {"state": str(line.body["state"]).replace("_", " ")}
-    if line.body.get("says"):
-        return str(line.body["says"]).replace("_", " ")
+    if line.subject_kind == "operation" and (said := _became(line)):
+        return said
     stopped = line.body.get("stopped") or line.body.get("went_on")
     if stopped:
-        return str(stopped).replace("_", " ")
+        return shown(str(stopped), "hold").word
     if line.body.get("version") and line.subject_kind == "definition":
         return _("version %(number)s") % {"number": line.body["version"]}
     return str(line.body.get("what", ""))
+
+
+def _became(line: AuditLine) -> str:
+    """What a lookup or an attempt brought, and what the operation became with it."""
+    said = []
+    if line.kind == "lookup_ended" and line.body.get("says"):
+        said.append(story.looked_word(str(line.body["says"])))
+    outcome = story.outcome_in(line.body, str(line.body.get("attempt")))
+    if outcome:
+        said.append(shown(outcome, "outcome").word)
+    if line.body.get("state"):
+        state = shown(str(line.body["state"]), "operation").word
+        said.append(_("operation: %(state)s") % {"state": state.lower()})
+    return " · ".join(said)
 
 
 def _url(line: AuditLine) -> str:

@@ -15,9 +15,10 @@ from django.views.decorators.http import require_GET, require_POST
 from opsledger.accounts.roles import Permission, allowed
 from opsledger.console import decision, desk, wording
 from opsledger.console.evidence import BodyRow, compared_bodies
-from opsledger.console.forms import by_person, new_owner, read_decision, typed
+from opsledger.console.forms import Lacking, by_person, new_owner, read_decision, typed, version_of
 from opsledger.console.http import ConsoleRequest, back_to, page, see_other, wants_fragment
 from opsledger.console.permissions import why_not
+from opsledger.console.templatetags.ops import words_of_span
 from opsledger.console.views import operation as operations
 from opsledger.console.views.operation import DECISION_PERMISSIONS, FRAGMENTS, TEMPLATE, Asked
 from opsledger.engine.bell import ring
@@ -57,8 +58,9 @@ def settle(request: ConsoleRequest, hold: str) -> HttpResponse:
     """One answer.
 
     1. Only answers that this person may give to this hold, as it is now, are taken.
-    2. A typed reference is read at the destination before it confirms, where that can be done.
-    3. The hold's version decides: a stale answer changes nothing, and shows what changed.
+    2. The hold's version decides: a stale answer changes nothing, and shows what changed.
+    3. All that an answer lacks is said at once.
+    4. A typed reference is read at the destination before it confirms, where that can be done.
     """
     row = _hold(request, hold)
     if row.operation_id is None:
@@ -70,10 +72,15 @@ def settle(request: ConsoleRequest, hold: str) -> HttpResponse:
     current = next((one for one in view.holds if one.record.id == row.pk), None)
     if current is None:
         return _stale(request, view, row)
+    cards = _offered(request, view, current)
     try:
-        wanted = _wanted(request, view, current)
+        if version_of(request.POST) != current.record.version:
+            return _stale(request, view, row)
+        wanted = _wanted(request, view, current, cards)
         reading = _read(request, view, current, wanted)
         return _settle(request, view, current, wanted, reading)
+    except Lacking as why:
+        return _again(request, view, _typed(request, errors=why.errors))
     except Refused as why:
         return _again(request, view, _typed(request, errors={why.field or "form": why.why}))
     except _NotCompared as stop:
@@ -88,7 +95,8 @@ class _NotCompared(Exception):
         self.reading, self.errors = reading, errors
 
 
-def _wanted(request: ConsoleRequest, view: OperationView, current: HoldView) -> Decision:
+def _offered(request: ConsoleRequest, view: OperationView, current: HoldView) -> list[decision.Card]:
+    """The answers that this person may give; refuses one who may give none, or not the one that was chosen."""
     team, roles = operations.team_and_roles(request, view.record.team_id)
     may = frozenset(a for a in Answer if allowed(roles, DECISION_PERMISSIONS.get(a, Permission.SETTLE)))
     if not may:
@@ -97,6 +105,12 @@ def _wanted(request: ConsoleRequest, view: OperationView, current: HoldView) -> 
     chosen = request.POST.get("answer", "")
     if chosen and chosen not in {card.value for card in cards} and may != frozenset(Answer):
         raise PermissionDenied(why_not(roles, Permission.SETTLE, team))
+    return cards
+
+
+def _wanted(
+    request: ConsoleRequest, view: OperationView, current: HoldView, cards: list[decision.Card]
+) -> Decision:
     step = view.step(current.record.step).step
     planned = step.act_at if step.act == "look" else None
     wanted = read_decision(
@@ -414,6 +428,9 @@ def _event_page(
         "may_assign": allowed(roles, Permission.ASSIGN),
         "people": operations.members(team),
         "line": line,
+        "open_for": words_of_span((now - row.opened_at).total_seconds()),
+        "late": row.due_at < now,
+        "due_in": words_of_span(abs((row.due_at - now).total_seconds())),
         "now": now,
         "typed": typed(request.POST) | {"operation": request.POST.get("operation", "")},
         "errors": errors or {},

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_POST
 
+from opsledger.accounts.models import Person
 from opsledger.accounts.roles import Permission, allowed, members_of
 from opsledger.console import desk, wording
 from opsledger.console.filters import VIEWS, InboxFilter, cursor_text
@@ -24,7 +25,7 @@ from opsledger.console.forms import by_person, hold_ids, new_owner
 from opsledger.console.http import ConsoleRequest, back_to, page, see_other, wants_fragment
 from opsledger.console.permissions import needs, why_not
 from opsledger.console.templatetags.ops import badge, icon, who, words_of_span
-from opsledger.console.vocabulary import rows_of
+from opsledger.console.vocabulary import rows_of, shown
 from opsledger.ledger.actions.settle import Refused, settle_assign, settle_check
 from opsledger.ledger.queries import holds, inbox
 from opsledger.lib import ids
@@ -169,10 +170,11 @@ class RowMaker:
             state=line.state,
             attempts=line.attempts,
             may_have_had_effect=line.may_have_had_effect,
+            accepted=line.accepted_at is not None,
             now=self.now,
         )
         if words is None:
-            return ""
+            return _stopped(line)
         shape = words.state
         return mark_safe(
             f'<span class="st" data-state="{shape}">{_icon(shape)}<span>{escape(words.text)}</span></span>'
@@ -198,6 +200,14 @@ class RowMaker:
             f'<time datetime="{due_at:%Y-%m-%dT%H:%M:%SZ}">{desk.clock(due_at, self.now)}</time>'
             f'<span class="sub"><span class="{state}">{text}</span></span>'
         )
+
+
+def _stopped(line: inbox.HoldLine) -> str:
+    """Where no single request is in question: nothing leaves, neither for an event nor to a stopped destination."""
+    words = wording.event_protection() if line.event_id else wording.stopped_protection(line.reason)
+    return mark_safe(
+        f'<span class="st" data-state="{words.state}">{_icon(words.state)}<span>{escape(words.text)}</span></span>'
+    )
 
 
 @lru_cache(maxsize=128)
@@ -269,13 +279,28 @@ def _links(chosen: InboxFilter, found: inbox.Page) -> dict[str, str]:
 
 def _choices(request: ConsoleRequest, chosen: InboxFilter) -> dict[str, Any]:
     known = inbox.choices(request.team.pk)
+    people = [member.person for member in members_of(request.team) if member.person.is_active]
     return {
-        "reasons": [(shown.value, shown.word) for shown in rows_of("hold")],
+        "reasons": [(row.value, row.word) for row in rows_of("hold")],
         "destinations": known.destinations,
         "workflows": known.workflows,
-        "people": [member.person for member in members_of(request.team) if member.person.is_active],
+        "people": people,
         "chosen": chosen.chosen,
+        "chosen_words": _chosen_words(chosen.chosen, people),
     }
+
+
+def _chosen_words(chosen: dict[str, str], people: list[Person]) -> list[str]:
+    """What the list is narrowed to, as people read it."""
+    words = dict(chosen)
+    if "reason" in chosen:
+        words["reason"] = shown(chosen["reason"], "hold").word
+    if chosen.get("owner") == "none":
+        words["owner"] = _("Unowned")
+    elif "owner" in chosen:
+        names = {str(one.pk): one.display_name for one in people}
+        words["owner"] = names.get(chosen["owner"], _("Somebody who left"))
+    return list(words.values())
 
 
 def _may(request: ConsoleRequest) -> dict[str, Any]:

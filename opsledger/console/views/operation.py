@@ -11,6 +11,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpResponse, QueryDict
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_POST
 
 from opsledger.accounts.models import Person, Team
@@ -36,12 +37,13 @@ from opsledger.ledger.queries import inbox
 from opsledger.ledger.queries.comparison import Findings, findings
 from opsledger.ledger.queries.operations import find_id
 from opsledger.ledger.queries.page import HoldView, OperationView, operation_of
-from opsledger.ledger.queries.timeline import content_of, names_of, story_of
+from opsledger.ledger.queries.timeline import EvidenceLine, content_of, names_of, story_of
 from opsledger.lib import ids
 from opsledger.rules.answers import Answer
+from opsledger.rules.matching import FOUND_NOTHING, GAVE_NO_ANSWER
 from opsledger.rules.record import KnownBy
 from opsledger.rules.rendering import record_page
-from opsledger.rules.states import StepState
+from opsledger.rules.states import HoldReason, StepState
 
 TEMPLATE = "operation/operation.html"
 FRAGMENTS = ("operation", "standing", "decide", "strip", "params", "notes")
@@ -135,7 +137,7 @@ def context_of(request: ConsoleRequest, view: OperationView, asked: Asked | None
         "list_query": request.POST.get("list", "") or _list_query(request),
         "steps": [_step_line(one, view) for one in view.steps],
         "crumbs": _crumbs(request, view, hold),
-        "items": [item for item in items if shown in {"everything", item.about}],
+        "items": story.folded(item for item in items if shown in {"everything", item.about}),
         "planned": story.planned_of(view) if not _before(request) else [],
         "show": shown,
         "shown": [(value, _(label)) for value, label in story.SHOWN.items()],
@@ -190,6 +192,12 @@ def _decision(
         "cards": cards,
         "chosen": asked.typed.get("answer") or decision.default_card(cards),
         "protection": protection_of_step(view, hold.record.step),
+        "sending_again": wording.sending_again(
+            step.record.protected,
+            may_have_had_effect=step.may_have_had_effect,
+            until=desk.clock(step.record.protected.until, view.now),
+            ended=desk.clock(step.record.protected.window_ends_at, view.now),
+        ),
         "open_for": story.open_for(hold.record.opened_at, view.now),
         "due_in": story.open_for(view.now, hold.record.due_at),
         "late": hold.record.due_at < view.now,
@@ -217,6 +225,7 @@ def protection_of_step(view: OperationView, number: int) -> wording.ProtectionWo
         state=step.step.state,
         attempts=len(step.step.attempts),
         may_have_had_effect=step.may_have_had_effect,
+        accepted=step.step.accepted_at is not None,
         now=view.now,
     )
     assert words is not None
@@ -226,7 +235,7 @@ def protection_of_step(view: OperationView, number: int) -> wording.ProtectionWo
 def _sentences(
     view: OperationView, hold: HoldView, found: Findings, known: wording.Known
 ) -> list[tuple[str, str]]:
-    """What is known, one sentence a line: icon and text, from the evidence."""
+    """What is known, one sentence a line: icon and text, from the evidence. Nothing is said twice."""
     step = view.step(hold.record.step)
     said: list[tuple[str, str]] = []
     for attempt in step.record.attempts[-3:]:
@@ -234,15 +243,53 @@ def _sentences(
         text = attempt.sentence or _("No answer yet.")
         sent = _("Attempt %(number)s, %(time)s: %(text)s")
         said.append(("attempt", sent % {"number": attempt.number, "time": when, "text": text}))
-    if found.sentence and step.step.looked_at:
-        when = desk.clock(step.step.looked_at, view.now)
-        said.append(("search", _("Lookup, %(time)s: %(text)s") % {"time": when, "text": found.sentence}))
+    said += _looked(view, hold, found, known)
     said += [("disputed", f"{one[:1].upper()}{one[1:]}.") for one in known.statements]
-    if not said or hold.record.reason.value not in {"outcome_unknown", "protection_expired", "disputed"}:
+    if not said or hold.record.reason not in _TOLD_BY_FACTS:
         said.insert(0, ("info", wording.what_we_know(known)))
     if hold.record.if_nobody:
         said.append(("clock", _("If nobody acts: %(text)s") % {"text": hold.record.if_nobody}))
     return said
+
+
+# Attempts, lookups and statements say it all; a summary of them would only repeat it.
+_TOLD_BY_FACTS = frozenset(
+    {HoldReason.OUTCOME_UNKNOWN, HoldReason.PROTECTION_EXPIRED, HoldReason.DISPUTED, HoldReason.REJECTED}
+)
+# Their summary and the table beside it name the record that was found.
+_TOLD_BY_SUMMARY = frozenset({HoldReason.RECORD_DIFFERS, HoldReason.DUPLICATE_FOUND})
+
+
+def _looked(
+    view: OperationView, hold: HoldView, found: Findings, known: wording.Known
+) -> list[tuple[str, str]]:
+    """What lookups brought: how they ended when they found nothing or failed, else what the last one says."""
+    step = view.step(hold.record.step)
+    if hold.record.reason in _TOLD_BY_SUMMARY or step.step.looked_at is None:
+        return []
+    when = desk.clock(step.step.looked_at, view.now)
+    looks, last = step.record.looks, _last_look(view, hold.record.step)
+    if (
+        last is not None
+        and last.says in GAVE_NO_ANSWER | FOUND_NOTHING
+        and looks.failed
+        and not found.references
+    ):
+        summary = _("%(looked)s Last at %(time)s.")
+        return [("search", summary % {"looked": wording.looked_in_vain(known), "time": when})]
+    if last is None or not last.sentence:
+        return []
+    number = _("Lookup %(number)s, %(time)s: %(text)s")
+    return [("search", number % {"number": looks.made or 1, "time": when, "text": last.sentence})]
+
+
+def _last_look(view: OperationView, step: int) -> EvidenceLine | None:
+    looks = [
+        one
+        for one in view.record.evidence
+        if one.kind == "lookup" and one.step == step and one.says != "read"
+    ]
+    return max(looks, key=lambda one: one.received_at, default=None)
 
 
 def _links(step: Any, found: Findings) -> list[tuple[str, str]]:
@@ -252,7 +299,7 @@ def _links(step: Any, found: Findings) -> list[tuple[str, str]]:
         address = record_page(step.destination, reference=reference)
         if address and step.destination.record_url:
             links.append((_("Open %(reference)s") % {"reference": reference}, address))
-    if step.destination.search_url:
+    if step.destination.search_url and step.step.attempts:
         address = record_page(step.destination, identity=step.identity)
         if address:
             links.append((_("Search at %(destination)s") % {"destination": step.destination.slug}, address))
@@ -267,13 +314,14 @@ def _step_line(step: Any, view: OperationView) -> dict[str, Any]:
     if step.step.reference:
         tail.append(step.step.reference)
     if attempts:
-        tail.append(_("%(count)s attempts") % {"count": attempts} if attempts != 1 else _("1 attempt"))
+        tail.append(ngettext("%(count)s attempt", "%(count)s attempts", attempts) % {"count": attempts})
     elif state in {StepState.WAITING, StepState.READY}:
         tail.append(_("not sent"))
     held = view.rules.hold_on(step.step.number)
     return {
         "number": step.step.number,
         "title": step.title,
+        "word": wording.step_word(step.step),
         "destination": step.step.destination,
         "state": state,
         "since": since,
@@ -501,12 +549,16 @@ def _evidence(request: ConsoleRequest, operation: str, evidence: str, *, reveal:
     team, roles = team_and_roles(request, view.record.team_id)
     content = content_of(line.id, view.record.id) or b""
     may_reveal = allowed(roles, Permission.REVEAL)
+    masked, plain = shown_content(view, content), shown_content(view, content, reveal=True)
     context = {
         "record": view.record,
         "op": ids.public("op", view.record.id),
         "line": line,
         "public": evidence,
-        "content": shown_content(view, content, reveal=reveal),
+        "kind": wording.evidence_word(line.kind),
+        "outcome": story.looked_word(line.says) if line.kind == "lookup" else "",
+        "content": plain if reveal else masked,
+        "masked": masked != plain,
         "revealed": reveal,
         "may_reveal": may_reveal,
         "why_not": "" if may_reveal else why_not(roles, Permission.REVEAL, team),

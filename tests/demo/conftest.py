@@ -1,0 +1,1 @@
+from tests.desk import desk, sandbox  # noqa: F401
