@@ -39,6 +39,7 @@ def _search(claimed: ClaimedLook, wire: Wire) -> Lookup:
     action = destination.actions[claimed.action]
     identity = step_identity(claimed.operation_id, claimed.step_number)
     params = json.loads(claimed.params, parse_float=Decimal)
+    params |= json.loads(claimed.revised, parse_float=Decimal) if claimed.revised else {}
     named = claimed.hint if action.read is not None else None
     if action.search is None:
         return (

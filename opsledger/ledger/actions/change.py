@@ -45,6 +45,11 @@ class Change:
     attempt_facts: Mapping[UUID, Mapping[str, Any]] = field(default_factory=dict)  # what the transport saw
     closed_by: str = "evidence"  # who ends the holds that this change ends
     answer: str = ""
+    # where it begins revisions or approves: who changed the requests and how, and the approval that covers them
+    revision_kind: str = "revised"
+    author_person: UUID | None = None
+    approval_id: UUID | None = None
+    void_reason: str = "the request changed"
     quiet: bool = False  # nothing changed: write neither rows nor a line
 
 
@@ -129,14 +134,52 @@ class _Documents:
             old = before.step(step.number)
             if old != step:
                 self.rows["steps"].append(_step_row(changed, step))
+                self._revision(one, changed, old, step)
+                self._approval(one, changed, old, step)
                 self._request(changed, old, step)
                 self._references(changed, old, step)
             self._attempts(one, changed, old, step)
         self._holds(one, changed)
         self.rows["evidence"].extend(_evidence_row(changed, kept) for kept in one.evidence)
 
+    def _revision(self, one: Change, changed: Changed, old: Step, step: Step) -> None:
+        if step.revision == old.revision:
+            return
+        self.rows["revisions"].append(
+            {
+                "step_id": str(changed.loaded.step_ids[step.number]),
+                "number": step.revision,
+                "kind": one.revision_kind,
+                "params": changed.loaded.revised.get(step.number, "{}"),
+                "content_number": step.content_number,
+                "author": one.actor,
+                "author_person_id": str(one.author_person) if one.author_person else None,
+            }
+        )
+
+    def _approval(self, one: Change, changed: Changed, old: Step, step: Step) -> None:
+        """What was approved and is changed, or approved anew, is void; what is approved now is written down."""
+        before = (old.revision, old.approved_digest, old.approved_until)
+        if before == (step.revision, step.approved_digest, step.approved_until):
+            return
+        step_id = str(changed.loaded.step_ids[step.number])
+        if old.approved_digest is not None:
+            void = {"step_id": step_id, "revision": old.revision, "void_reason": one.void_reason}
+            self.rows["voided_approvals"].append(void)
+        if step.approved_digest is not None:
+            self.rows["approved_requests"].append(
+                {
+                    "approval_id": str(one.approval_id),
+                    "step_id": step_id,
+                    "revision": step.revision,
+                    "request_digest": step.approved_digest,
+                    "approved_until": _time(step.approved_until),
+                }
+            )
+
     def _request(self, changed: Changed, old: Step, step: Step) -> None:
-        if step.request_digest and old.request_digest != step.request_digest:
+        before = (old.revision, old.request_digest)
+        if step.request_digest and before != (step.revision, step.request_digest):
             outgoing = changed.loaded.renderings[step.number]
             self.rows["requests"].append(
                 {
@@ -207,10 +250,14 @@ class _Documents:
                     cursor.execute(statement(name), [json.dumps(self.rows[name])])
 
 
-# Holds close before others open (one open hold per step); references are freed before they are held.
+# Holds close before others open (one open hold per step); references are freed before they are held; approvals become void
+# before others are given.
 _ORDER = (
     "operations",
     "requests",
+    "revisions",
+    "voided_approvals",
+    "approved_requests",
     "steps",
     "attempts",
     "new_attempts",
@@ -266,6 +313,9 @@ def _step_row(changed: Changed, step: Step) -> dict[str, Any]:
         "record_changed": step.record_changed,
         "answered_with_error": step.answered_with_error,
         "approval_needed": step.approval_needed,
+        "content_number": step.content_number,
+        "approved_digest": step.approved_digest,
+        "approved_until": _time(step.approved_until),
         "act": step.act,
         "act_at": _time(step.act_at),
         "send_until": _time(step.send_until),

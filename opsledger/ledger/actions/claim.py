@@ -34,7 +34,9 @@ class ClaimedSend:
     destination_version_id: UUID
     action: str
     destination_slug: str
-    request_digest: str  # as approved and frozen on the step
+    request_digest: str  # as frozen on the step
+    approval_needed: bool
+    approved_digest: str | None  # of the request with the key left out, as a person approved it
     method: str
     url: str
     headers: str
@@ -63,6 +65,7 @@ class ClaimedLook:
     idempotency_key: str | None
     team_id: UUID
     params: str
+    revised: str | None  # parameters that the present revision changed
     hint: str | None  # a reference that the destination itself named for an unsettled attempt
 
 

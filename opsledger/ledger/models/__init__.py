@@ -1,12 +1,13 @@
 """The tables of the ledger. Only `ledger.actions` writes them, only `ledger.queries` reads them for others."""
 
+from opsledger.ledger.models.approvals import Approval, ApprovedRequest, Revision
+from opsledger.ledger.models.content import Content, ContentVersion
 from opsledger.ledger.models.definitions import Definition, DefinitionVersion
 from opsledger.ledger.models.destinations import Destination, Recovery, SendingSwitch
 from opsledger.ledger.models.events import Delivery, Event, RawBody, Refusal
 from opsledger.ledger.models.holds import Hold
 from opsledger.ledger.models.operations import (
     Attempt,
-    ContentVersion,
     Evidence,
     HeldReference,
     Operation,
@@ -18,8 +19,11 @@ from opsledger.ledger.models.operations import (
 from opsledger.ledger.models.workers import Canary
 
 __all__ = [
+    "Approval",
+    "ApprovedRequest",
     "Attempt",
     "Canary",
+    "Content",
     "ContentVersion",
     "Definition",
     "DefinitionVersion",
@@ -35,6 +39,7 @@ __all__ = [
     "RawBody",
     "Recovery",
     "Refusal",
+    "Revision",
     "SendingSwitch",
     "Step",
     "StepRequest",
