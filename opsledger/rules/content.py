@@ -48,11 +48,11 @@ def check_version(
 
     `before` are those of the version before it: locked fields carry the same value, digit by digit.
     """
-    kept, problems = check_content(workflow, fields)
+    kept, problems = check_content(workflow, fields, "fields")
     if problems or before is None:
         return kept, problems
     wrong = [
-        (f"content.{one.name}", "is locked: a new version carries the value of the one before")
+        (f"fields.{one.name}", "is locked: a new version carries the value of the one before")
         for one in workflow.content
         if one.locked and _written(kept, one.name) != _written(before, one.name)
     ]

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -19,6 +19,7 @@ from django.db import connection, transaction
 
 from opsledger.journal.append import Line, append, body
 from opsledger.ledger import definitions, records
+from opsledger.ledger.approvals import Asked, without_approver
 from opsledger.ledger.records import Loaded
 from opsledger.ledger.sql import statement
 from opsledger.lib.ids import new_id
@@ -26,7 +27,7 @@ from opsledger.rules.fold import difference
 from opsledger.rules.profile import Effect
 from opsledger.rules.record import Hold, Operation, Step
 from opsledger.rules.settling import Moment
-from opsledger.rules.states import OperationState, Outcome, StepState
+from opsledger.rules.states import HoldReason, OperationState, Outcome, StepState
 
 ENDED = frozenset(
     {OperationState.COMPLETED, OperationState.FAILED, OperationState.CANCELLED, OperationState.CLOSED_UNKNOWN}
@@ -95,8 +96,40 @@ def change_here(changes: Mapping[UUID, Change]) -> dict[UUID, Changed]:
         changed = Changed(whole, after)
         done[operation_id] = changed
         writing.append((one, changed))
+    name_unapprovable([changed for _, changed in writing])
     _write(writing)
     return done
+
+
+def name_unapprovable(written: Iterable[Changed], recorders: Mapping[UUID, str] | None = None) -> None:
+    """Says in the new questions *approval needed* where nobody of the team may answer them; `hold_row` gives these to
+    the team's fallback owner."""
+    asking = [
+        (
+            hold,
+            Asked(
+                c.loaded.team_id,
+                c.loaded.id,
+                c.loaded.step_ids[hold.step],
+                *_content_shown(c, hold),
+                (recorders or {}).get(c.loaded.id, ""),
+            ),
+        )
+        for c in written
+        for hold in c.after.holds
+        if hold.reason is HoldReason.APPROVAL_NEEDED and NOBODY_MAY not in hold.facts
+    ]
+    nobody = without_approver([asked for _, asked in asking])
+    for hold, asked in asking:
+        hold.facts = {**hold.facts, NOBODY_MAY: asked.step_id in nobody}
+
+
+NOBODY_MAY = "nobody_may_approve"
+
+
+def _content_shown(changed: Changed, hold: Hold) -> tuple[UUID | None, int | None]:
+    number = changed.after.step(hold.step).content_number
+    return (changed.loaded.content_id, number) if number is not None else (None, None)
 
 
 def _write(writing: list[tuple[Change, Changed]]) -> None:
@@ -336,6 +369,7 @@ def hold_row(changed: Changed, hold: Hold) -> dict[str, Any]:
         "reason": hold.reason,
         "due_seconds": workflow.due_seconds_for(hold.reason.value),
         "owner_id": str(loaded.owner_id) if loaded.owner_id else None,
+        "falls_back": bool(hold.facts.get(NOBODY_MAY)),  # to the team's fallback owner
         "facts": _text(hold.facts),
         "if_nobody": workflow.if_nobody,
         "title": loaded.title,

@@ -19,7 +19,7 @@ from django.db import connection, transaction
 
 from opsledger.journal.append import Line, append, body
 from opsledger.ledger import definitions, rendering
-from opsledger.ledger.actions.change import Changed, _step_row, hold_row
+from opsledger.ledger.actions.change import Changed, _step_row, hold_row, name_unapprovable
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.records import Loaded, lock
 from opsledger.ledger.sql import statement
@@ -36,13 +36,17 @@ from opsledger.rules.settling import Moment, settled
 
 @dataclass(frozen=True, slots=True)
 class ShownContent:
-    """The content version that an operation is recorded with."""
+    """The content that an operation is recorded with: the version that was named, and the one that it shows.
+
+    They differ where a newer one has been proposed meanwhile; then a person approves what is shown.
+    """
 
     id: UUID  # of the content
     content_id: str
-    number: int
-    digest: bytes  # of the version's fields
-    body: str  # their stored text
+    digest: bytes  # of the named version's fields: what makes the operation the same one again
+    named: int
+    number: int  # of the version that is shown
+    body: str  # its stored text
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +91,18 @@ def open_operations(wanted: Sequence[NewOperation]) -> list[Opened]:
 def open_operations_here(wanted: Sequence[NewOperation]) -> list[Opened]:
     """The same inside a transaction that the caller has opened (an event and its operation commit together)."""
     now = database_now()
-    built = [_build(one, now) for one in wanted]
+    loaded = [_build(one, now) for one in wanted]
+    name_unapprovable(
+        [Changed(one, one.record) for one in loaded],
+        recorders={one.id: new.actor for one, new in zip(loaded, wanted, strict=True)},
+    )
+    built = [(one, _row(new, one)) for one, new in zip(loaded, wanted, strict=True)]
     new: set[UUID] = set()
     if built:
         with connection.cursor() as cursor:
             cursor.execute(statement("open_operations"), [json.dumps([row for _, row in built])])
             new = {row[0] for row in cursor.fetchall()}
-    answers = [
-        Opened(loaded.id, loaded.record.state, True) if loaded.id in new else None for loaded, _ in built
-    ]
+    answers = [Opened(one.id, one.record.state, True) if one.id in new else None for one in loaded]
     again = [index for index, answer in enumerate(answers) if answer is None]
     known = _known([wanted[index] for index in again])
     for index in again:
@@ -104,7 +111,7 @@ def open_operations_here(wanted: Sequence[NewOperation]) -> list[Opened]:
     return [answer for answer in answers if answer is not None]
 
 
-def _build(one: NewOperation, now: datetime) -> tuple[Loaded, dict[str, Any]]:
+def _build(one: NewOperation, now: datetime) -> Loaded:
     workflow = definitions.workflow(one.workflow_version_id)
     operation_uuid = new_id()
     record = Operation(str(operation_uuid), now, [], not_after=one.not_after)
@@ -120,7 +127,9 @@ def _build(one: NewOperation, now: datetime) -> tuple[Loaded, dict[str, Any]]:
         step = Step(number, words.name, words.destination, words.action, words.performer)
         asks = definitions.asks_for(one.workflow_version_id, number, version_id)
         step.approval_needed = asks.approval
-        step.content_number = one.content.number if one.content and asks.content else None
+        if one.content and asks.content:
+            step.content_number = one.content.number
+            step.approval_needed |= one.content.number != one.content.named
         record.steps.append(step)
         loaded.step_ids[number], loaded.destination_ids[number] = new_id(), definition_id
         loaded.policies[number] = Policy(
@@ -131,7 +140,7 @@ def _build(one: NewOperation, now: datetime) -> tuple[Loaded, dict[str, Any]]:
         )
     moment = Moment(now, loaded.policies, lambda: str(new_id()))
     settled(record, moment)
-    return loaded, _row(one, loaded)
+    return loaded
 
 
 def _row(one: NewOperation, loaded: Loaded) -> dict[str, Any]:
@@ -181,7 +190,7 @@ def _content_part(one: NewOperation) -> bytes:
 def _content_facts(one: NewOperation) -> dict[str, Any]:
     if one.content is None:
         return {}
-    return {"content": str(one.content.id), "content_number": one.content.number}
+    return {"content": str(one.content.id), "content_named": one.content.named}
 
 
 def _new_step(one: NewOperation, changed: Changed, step: Step) -> dict[str, Any]:

@@ -46,11 +46,12 @@ WITH doc AS MATERIALIZED (
     INSERT INTO ledger_hold (id, team_id, operation_id, step_id, reason, version, opened_at, due_at, closed_by, answer,
                              owner_id, facts, if_nobody, title, operation_text_id, destination_slug, action, workflow_slug)
     SELECT h.id, h.team_id, h.operation_id, h.step_id, h.reason, 1, now(), now() + h.due_seconds * interval '1 second',
-           '', '', h.owner_id, h.facts, h.if_nobody, h.title, h.operation_text_id, h.destination_slug, h.action,
+           '', '', CASE WHEN h.falls_back THEN (SELECT fallback_owner_id FROM team t WHERE t.id = h.team_id)
+                        ELSE h.owner_id END, h.facts, h.if_nobody, h.title, h.operation_text_id, h.destination_slug, h.action,
            h.workflow_slug
       FROM new, json_to_recordset(new.holds) AS h(
            id uuid, team_id uuid, operation_id uuid, step_id uuid, reason text, due_seconds integer, owner_id uuid,
-           facts text, if_nobody text, title text, operation_text_id text, destination_slug text, action text,
+           falls_back boolean, facts text, if_nobody text, title text, operation_text_id text, destination_slug text, action text,
            workflow_slug text)
 ), chained AS (
     INSERT INTO journal_chain (subject_id, subject_kind, length, head)
