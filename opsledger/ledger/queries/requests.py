@@ -16,7 +16,7 @@ from opsledger.ledger import definitions, records
 from opsledger.ledger.records import Loaded
 from opsledger.ledger.rendering import content_of, params_of, read_params, render
 from opsledger.lib.strict_json import loads_stored
-from opsledger.rules.definition_types import ActionDefinition, ParamDefinition
+from opsledger.rules.definition_types import ParamDefinition
 from opsledger.rules.rendering import Missing, as_text, mask, mask_fields
 
 
@@ -46,8 +46,13 @@ class Compared:
         return self.before == self.after
 
 
-def shown_request(step_id: UUID, *, content_number: int | None = None) -> ShownRequest | None:
-    """What the step would send as it stands, or with another version of its content. None: there is no such step."""
+def shown_request(
+    step_id: UUID, *, content_number: int | None = None, reveal: bool = False
+) -> ShownRequest | None:
+    """What the step would send as it stands, or with another version of its content. None: there is no such step.
+
+    `reveal` shows sensitive values; whoever asks for that has journaled it before (`actions.reveal`).
+    """
     loaded, number = _loaded(step_id)
     if loaded is None:
         return None
@@ -61,7 +66,7 @@ def shown_request(step_id: UUID, *, content_number: int | None = None) -> ShownR
             return None
         loaded.contents[content_number] = rows[0].body
         loaded.record.step(number).content_number = content_number
-    return _shown(loaded, number)
+    return _shown(loaded, number, reveal=reveal)
 
 
 def _loaded(step_id: UUID) -> tuple[Loaded | None, int]:
@@ -71,16 +76,17 @@ def _loaded(step_id: UUID) -> tuple[Loaded | None, int]:
     return records.load([rows[0].operation_id])[rows[0].operation_id], rows[0].number
 
 
-def _shown(loaded: Loaded, number: int) -> ShownRequest:
+def _shown(loaded: Loaded, number: int, *, reveal: bool) -> ShownRequest:
     """Rendered with masked values in the place of sensitive ones, wherever in the request they stand."""
     step = loaded.record.step(number)
     workflow = definitions.workflow(loaded.workflow_version_id)
     version_id = loaded.destination_version_ids[number]
     action = definitions.destination(version_id).actions[step.action]
-    params = _masked(params_of(loaded, number), workflow.params)
-    content = _masked(content_of(loaded, step), workflow.content)
+    params, content = params_of(loaded, number), content_of(loaded, step)
+    if not reveal:
+        params, content = _masked(params, workflow.params), _masked(content, workflow.content)
     made = render(loaded.record, step, version_id, params, content)
-    if isinstance(made, Missing):  # headers take ASCII only, and a mask is none
+    if isinstance(made, Missing) and not reveal:  # headers take ASCII only, and a mask is none
         params, content = _starred(params), _starred(content)
         made = render(loaded.record, step, version_id, params, content)
     if isinstance(made, Missing):
@@ -90,7 +96,7 @@ def _shown(loaded: Loaded, number: int) -> ShownRequest:
         request.method,
         request.url,
         request.headers,
-        _body_fields(request.body, action),
+        _body_fields(request.body, () if reveal else action.sensitive),
         step.revision,
         step.content_number,
     )
@@ -107,7 +113,7 @@ def _starred(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _body_fields(body: bytes, action: ActionDefinition) -> tuple[tuple[str, str], ...]:
+def _body_fields(body: bytes, sensitive: Sequence[str]) -> tuple[tuple[str, str], ...]:
     if not body:
         return ()
     fields: list[tuple[str, str]] = []
@@ -122,7 +128,7 @@ def _body_fields(body: bytes, action: ActionDefinition) -> tuple[tuple[str, str]
         else:
             fields.append((path, as_text(value)))
 
-    flatten(mask_fields(loads_stored(body.decode()), action.sensitive), "")
+    flatten(mask_fields(loads_stored(body.decode()), sensitive), "")
     return tuple(fields)
 
 
@@ -135,10 +141,10 @@ SELECT q.revision, q.method, q.url, q.headers, q.body, s.operation_id, s.number,
 """
 
 
-def frozen_before(step_id: UUID) -> ShownRequest | None:
+def sent_or_approved_before(step_id: UUID, *, reveal: bool = False) -> ShownRequest | None:
     """The newest request of an earlier revision that was frozen: what was, or would have been, sent before the change.
 
-    Sensitive fields of the body are masked; what else it holds of sensitive values is hidden with the whole address.
+    Sensitive fields of the body are masked, and every sensitive value of the operation wherever else it stands.
     """
     rows = _rows(_EARLIER, step_id)
     if not rows:
@@ -147,8 +153,9 @@ def frozen_before(step_id: UUID) -> ShownRequest | None:
     loaded = records.load([row.operation_id])[row.operation_id]
     step = loaded.record.step(row.number)
     action = definitions.destination(loaded.destination_version_ids[row.number]).actions[step.action]
-    hidden = _hidden_texts(loaded)
-    fields = tuple((path, _hide(text, hidden)) for path, text in _body_fields(bytes(row.body), action))
+    hidden = [] if reveal else _hidden_texts(loaded)
+    body = _body_fields(bytes(row.body), () if reveal else action.sensitive)
+    fields = tuple((path, _hide(text, hidden)) for path, text in body)
     headers = tuple((str(name), _hide(str(value), hidden)) for name, value in json.loads(row.headers))
     return ShownRequest(row.method, _hide(row.url, hidden), headers, fields, row.revision, row.content_number)
 
