@@ -1,4 +1,4 @@
-"""Approvals as pages list them: how many wait for a person, who may give one, what was decided lately, what covers a step."""
+"""Approvals for pages: how many wait for a person, who may give one, what was decided lately, what approves a step."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ SELECT * FROM (
 """
 _OF_OPERATION = """
 SELECT s.number, s.id AS step_id, s.content_number, s.approval_needed, s.approved_until, v.id AS version_id,
-       v.state AS version_state, a.approved_at, p.display_name AS approved_by,
+       v.state AS version_state, a.approved_at, p.display_name AS approved_by, p.id AS approved_by_id,
        coalesce(r.kind = 'revised', s.content_number IS NULL) AS alone
   FROM ledger_step s
   JOIN ledger_operation o ON o.id = s.operation_id
@@ -72,6 +72,18 @@ SELECT s.number, s.id AS step_id, s.content_number, s.approval_needed, s.approve
 _PEOPLE = """
 SELECT p.id, p.display_name AS name, t.fallback_owner_id = p.id AS is_fallback
   FROM person p JOIN team t ON t.id = %s WHERE p.id = ANY(%s) ORDER BY p.display_name, p.id
+"""
+_GIVEN = """
+SELECT a.approved_at, a.expires_at, a.covered_count, p.display_name
+  FROM ledger_approval a JOIN person p ON p.id = a.approved_by_id
+ WHERE a.content_version_id = %s ORDER BY a.approved_at DESC LIMIT 20
+"""
+_PLACE = """
+SELECT s.team_id, o.id, o.operation_id, o.title, s.number, s.title, s.destination_slug, s.revision, o.content_id,
+       s.content_number, r.kind, coalesce(r.author, '')
+  FROM ledger_step s JOIN ledger_operation o ON o.id = s.operation_id
+  LEFT JOIN ledger_revision r ON r.step_id = s.id AND r.number = s.revision
+ WHERE s.id = %s AND s.team_id = ANY(%s)
 """
 _VERSION = """
 SELECT v.id, v.of_id, v.content_id, v.number, v.state, v.body, v.workflow_id, f.slug AS workflow, f.current_id,
@@ -109,6 +121,7 @@ class StepApproval:
     version_state: str | None
     approved_at: datetime | None
     approved_by: str | None
+    approved_by_id: UUID | None
     alone: bool  # its request is approved by itself, not with its content version
 
 
@@ -120,6 +133,34 @@ class Approver:
     name: str
     is_fallback: bool
     why_not: str
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One approval of a version."""
+
+    at: datetime
+    until: datetime
+    count: int  # requests
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A step in its operation, as the page of its one request names it."""
+
+    team_id: UUID
+    operation_id: UUID
+    operation_text_id: str
+    title: str
+    number: int
+    step_title: str
+    destination: str
+    revision: int
+    of_id: UUID | None
+    content_number: int | None
+    kind: str | None  # of the present revision: moved or revised; None for the first request
+    author: str  # of the present revision, as the journal writes it
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +204,25 @@ def approvers(team_id: UUID, unable: Mapping[UUID, str]) -> list[Approver]:
     ]
 
 
-def unable_for_step(team_id: UUID, operation_id: UUID, step_id: UUID, of_id: UUID | None,
-                    content_number: int | None) -> dict[UUID, str]:  # fmt: skip
-    """Who may not approve this one request, each with the end of “because they …”."""
-    asked = approvals.Asked(team_id, operation_id, step_id, of_id, content_number)
-    return approvals.barred([asked])[step_id]
+def unable_for(step_ids: Collection[UUID]) -> dict[UUID, dict[UUID, str]]:
+    """Per step that is approved by itself: who may not approve its request, each with the end of “because they …”."""
+    rows = _rows(
+        "SELECT s.team_id, s.operation_id, s.id, CASE WHEN s.content_number IS NOT NULL THEN o.content_id END,"
+        " s.content_number FROM ledger_step s JOIN ledger_operation o ON o.id = s.operation_id WHERE s.id = ANY(%s)",
+        [list(step_ids)],
+    )
+    return approvals.barred([approvals.Asked(*row) for row in rows])
+
+
+def given(version_id: UUID) -> list[Given]:
+    """The approvals of a content version, newest first."""
+    return [Given(*row) for row in _rows(_GIVEN, [version_id])]
+
+
+def place_of(step_id: UUID, team_ids: Sequence[UUID]) -> Place | None:
+    """Where a step belongs; None when it does not exist for these teams."""
+    rows = _rows(_PLACE, [step_id, list(team_ids)])
+    return Place(*rows[0]) if rows else None
 
 
 def text_of(version_id: UUID, team_ids: Sequence[UUID]) -> Text | None:
