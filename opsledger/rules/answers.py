@@ -16,7 +16,7 @@ from opsledger.rules.next_step import Policies, may_look, tries_left
 from opsledger.rules.record import Hold, KnownBy, Operation, Step
 from opsledger.rules.revisions import begin_revision, may_be_revised
 from opsledger.rules.settling import Moment, NotNow
-from opsledger.rules.states import HoldReason, NoChange, Outcome, StepState
+from opsledger.rules.states import FINAL_STATES, HoldReason, NoChange, Outcome, StepState
 
 
 class Answer(StrEnum):
@@ -106,6 +106,8 @@ def answers_for(operation: Operation, hold: Hold) -> tuple[Answer, ...]:
         refused |= SENDS_AGAIN | REVISES
     if step.may_have_had_effect or step.integrity_alarm:
         refused |= {Answer.REVISE}
+    if step.state in FINAL_STATES:
+        refused |= REVISES
     if step.attempts_with(Outcome.CONFIRMED) or step.attempts_with(Outcome.ACCEPTED):
         refused |= {Answer.ABSENT_SEND_AGAIN, Answer.ABSENT_REVISE}
     if step.state is StepState.IN_FLIGHT:
