@@ -71,6 +71,7 @@ def request_diff(step_id: UUID, *, approved_number: int | None, reveal: bool) ->
     rows = [
         _request_row(line, compared=before is not None) for line in sides.side_by_side(step_id, before, after)
     ]
+    rows.sort(key=lambda row: row.same)  # what differs first
     return ShownDiff(
         rows,
         _title(before, approved=approved_number is not None) if before else "",
@@ -98,18 +99,11 @@ def _request_row(line: sides.Line, *, compared: bool) -> DiffRow:
 
 
 def _row(label: str, before: str | None, after: str | None, same: bool, masked: bool, kind: str) -> DiffRow:
-    if same or before is None or after is None:
+    if not same and masked and before == after:
+        note = _("Another value, masked alike on both sides.")
+        return DiffRow(label, _plain(before), _plain(after), same, masked, kind, note)
+    if same or masked or before is None or after is None:
         return DiffRow(label, _whole(before, not same), _whole(after, not same), same, masked, kind)
-    if masked and before == after:
-        return DiffRow(
-            label,
-            _plain(before),
-            _plain(after),
-            same,
-            masked,
-            kind,
-            _("Another value, masked alike on both sides."),
-        )
     words = difference(before, after)
     return DiffRow(label, words.before, words.after, same, masked, kind)
 

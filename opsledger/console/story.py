@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop as noop
+from django.utils.translation import ngettext
 
 from opsledger.console import wording
 from opsledger.console.templatetags.ops import words_of_span
@@ -219,7 +220,7 @@ class Teller:
     def _content_moved(self, entry: Told) -> Item:
         title = _("It shows content version %(number)s now") % {"number": entry.body.get("content_number")}
         text = _("%(name)s proposed it. Any approval of what it showed before is void.")
-        return self._decision(entry, "pen", title, text % {"name": self.name(entry.actor)}, "")
+        return self._decision(entry, "arrow", title, text % {"name": self.name(entry.actor)}, "")
 
     def _content_rejected(self, entry: Told) -> Item:
         title = _("%(name)s rejected content version %(number)s") % {
@@ -426,13 +427,28 @@ def content_items(told: Iterable[Told], names: Mapping[str, str]) -> list[Item]:
 def _content_facts(entry: Told) -> str:
     count = entry.body.get("covered_count")
     if entry.kind == "content_approved":
-        return _("%(count)s requests that waited for it") % {"count": count or 0}
+        return ngettext(
+            "one request that waited for it", "%(count)s requests that waited for it", count or 0
+        ) % {"count": count or 0}
     if entry.kind == "content_rejected":
-        parts = [_("%(count)s operations cancelled") % {"count": entry.body.get("cancelled_count", 0)}]
+        cancelled = entry.body.get("cancelled_count", 0)
+        parts = [
+            ngettext("one operation cancelled", "%(count)s operations cancelled", cancelled)
+            % {"count": cancelled}
+        ]
         if entry.body.get("returned_to"):
             parts.append(_("the others back at version %(number)s") % {"number": entry.body["returned_to"]})
         return ", ".join(parts)
-    return str(entry.body.get("what", ""))
+    return revealed_words(str(entry.body.get("what", "")))
+
+
+def revealed_words(what: str) -> str:
+    """What somebody looked at, by the word that the journal keeps for it."""
+    kind, _sep, rest = what.partition(":")
+    words = {"params": _("parameters"), "deliveries": _("deliveries"), "evidence": _("evidence")}
+    if kind == "request":
+        return _("request of step %(number)s") % {"number": rest}
+    return words.get(kind, what)
 
 
 def event_items(view: OperationView) -> list[Item]:

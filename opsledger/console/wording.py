@@ -105,7 +105,7 @@ QUESTIONS: Mapping[HoldReason, tuple[str, str]] = {
     ),
     R.APPROVAL_NEEDED: (
         noop("May “%(step)s” be sent to %(destination)s as it stands?"),
-        noop("Read what would be sent, then approve or reject it"),
+        noop("Read what would be sent, then decide"),
     ),
     R.ACCESS_REFUSED: (
         noop("Does %(destination)s accept our credentials again?"),
@@ -331,15 +331,9 @@ def _about_approval(known: Known) -> str:
     if known.content_number is None:
         said = _("Revision %(revision)s of its request is not approved. Nothing of it was sent.") % facts
     elif known.revision > 1:
-        said = (
-            _(
-                "Revision %(revision)s of its request, with content version %(number)s, is not approved. "
-                "Nothing of it was sent."
-            )
-            % facts
-        )
+        said = _("Revision %(revision)s, content version %(number)s: not approved, not sent.") % facts
     else:
-        said = _("Content version %(number)s is not approved for it. Nothing of it was sent.") % facts
+        said = _("Content version %(number)s: not approved for it, not sent.") % facts
     if known.nobody_may_approve:
         said += " " + _("Nobody of the team may approve it: it is with the team’s fallback owner.")
     return said

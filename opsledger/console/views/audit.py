@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from opsledger.accounts.roles import Permission, members_of
-from opsledger.console import wording
+from opsledger.console import story, wording
 from opsledger.console.filters import AuditFilter
 from opsledger.console.http import ConsoleRequest, page
 from opsledger.console.permissions import needs
@@ -76,7 +76,8 @@ def _what(line: AuditLine) -> str:
         return _("content version %(number)s") % {"number": number}
     if line.body.get("version") and line.subject_kind == "definition":
         return _("version %(number)s") % {"number": line.body["version"]}
-    return str(line.body.get("what", ""))
+    what = str(line.body.get("what", ""))
+    return story.revealed_words(what) if line.kind == "revealed" else what
 
 
 def _url(line: AuditLine) -> str:
