@@ -82,9 +82,13 @@ class Desk:
         assert taken.opened is not None, taken
         return taken.opened
 
-    def propose(self, by: By, *, kind: AuthorKind = AuthorKind.PERSON, author: str = "", **changed: str) -> OpenedVersion:
+    def propose(
+        self, by: By, *, kind: AuthorKind = AuthorKind.PERSON, author: str = "", **changed: str
+    ) -> OpenedVersion:
         """Another version of the letter; a person’s own unless `kind` says otherwise."""
-        proposal = Proposal("spring-launch/letter", "campaign_letter", LETTER | changed, kind, author or by.name)
+        proposal = Proposal(
+            "spring-launch/letter", "campaign_letter", LETTER | changed, kind, author or by.name
+        )
         return open_content_version(self.team.pk, proposal, by)
 
     def send(self) -> dispatch.Counts:
