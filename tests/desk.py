@@ -19,11 +19,23 @@ from opsledger.destinations.sandbox.peer import SandboxPeer
 from opsledger.destinations.transport import AddressGuard
 from opsledger.engine import dispatch, reconcile, sweep
 from opsledger.engine.loading import read_files
+from opsledger.ledger.actions.content import OpenedVersion, Proposal, open_content_version
 from opsledger.ledger.actions.definitions import current_workflow, forget_current, load
+from opsledger.ledger.actions.intake import open_intended
 from opsledger.ledger.actions.open import NewOperation, Opened, open_operations
+from opsledger.ledger.actions.settle import By
+from opsledger.ledger.actions.wanted import Wanted, WantedContent
 from opsledger.ledger.models import Operation, Step
+from opsledger.rules.content import AuthorKind
 
 DEFINITIONS = Path(__file__).resolve().parents[1] / "demo" / "definitions"
+AUTOMATION = By("token:test", "test automation")
+LETTER = {
+    "subject": "Thank you for ordering from the spring launch",
+    "text": "Your order is on its way. We hope that you like it.",
+    "sender": "launch-care desk",
+}
+LETTER_PARAMS = {"campaign": "spring launch", "company": "Alder Works", "email": "contact@customers.example"}
 WIRE = Wire(AddressGuard.of(["127.0.0.0/8"]))
 
 
@@ -59,6 +71,25 @@ class Desk:
             params=params(workflow, **extra),
             actor="test",
         )
+
+    def letter(self, text_id: str | None = None, *, by: By = AUTOMATION, **more: Any) -> Opened:
+        """An operation of `campaign_letter` with content that a model wrote, or with that of `more`."""
+        content = {"content_id": "spring-launch/letter", "fields": LETTER, "author_kind": AuthorKind.MODEL}
+        content |= {"author": "draft-writer-2", **more}
+        wanted = Wanted(text_id or f"test:{uuid.uuid4()}", "campaign_letter", dict(LETTER_PARAMS),
+                        content=WantedContent(**content))  # fmt: skip
+        taken = open_intended(self.team.pk, [wanted], by)[0]
+        assert taken.opened is not None, taken
+        return taken.opened
+
+    def propose(
+        self, by: By, *, kind: AuthorKind = AuthorKind.PERSON, author: str = "", **changed: str
+    ) -> OpenedVersion:
+        """Another version of the letter; a person’s own unless `kind` says otherwise."""
+        proposal = Proposal(
+            "spring-launch/letter", "campaign_letter", LETTER | changed, kind, author or by.name
+        )
+        return open_content_version(self.team.pk, proposal, by)
 
     def send(self) -> dispatch.Counts:
         return dispatch.run_once(wire=WIRE, threads=8, claim_for_seconds=0.5)

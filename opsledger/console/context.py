@@ -13,9 +13,10 @@ from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 
 from opsledger.accounts.models import Person
-from opsledger.accounts.roles import Role
+from opsledger.accounts.roles import Permission, Role, allowed
 from opsledger.console.permissions import everything_allowed
 from opsledger.ledger.queries import nav
+from opsledger.ledger.queries.approvals import waiting_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class NavItem:
 
 _NAV = (
     NavItem("inbox", "/", "n-inbox", "Inbox", "open"),
+    NavItem("approvals", "/approvals/", "n-approvals", "Approvals", "wait for you"),
     NavItem("operations", "/operations/", "n-operations", "Operations", gap=True),
     NavItem("destinations", "/destinations/", "n-destinations", "Destinations", "need a look"),
     NavItem("audit", "/audit/", "n-audit", "Audit", gap=True),
@@ -61,7 +63,9 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         "teams": list(request.teams),
         "roles": [role.value for role in Role if role in roles],
         "may": everything_allowed(roles),
-        "shell": SimpleLazyObject(lambda: _shell(request.path, [team.pk] if team else [])),
+        "shell": SimpleLazyObject(
+            lambda: _shell(request.path, [team.pk] if team else [], _approver(person, roles))
+        ),
     }
 
 
@@ -72,8 +76,15 @@ class Shell:
     checks_late: int | None
 
 
-def _shell(path: str, team_ids: Sequence[UUID]) -> Shell:
-    known = nav.counts(team_ids) if team_ids else {}
+def _approver(person: Person, roles: Sequence[Role]) -> UUID | None:
+    return person.pk if allowed(roles, Permission.APPROVE_CONTENT) else None
+
+
+def _shell(path: str, team_ids: Sequence[UUID], approver: UUID | None) -> Shell:
+    """`approver`: the person, when what waits for an approval can wait for them."""
+    known = dict(nav.counts(team_ids)) if team_ids else {}
+    if team_ids and approver is not None:
+        known["approvals"] = waiting_count(team_ids, approver)
     items = [replace(item, count=known.get(item.key), current=_is_current(item.path, path)) for item in _NAV]
     return Shell(items, known.get("checks_scheduled"), known.get("checks_late"))
 

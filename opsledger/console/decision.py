@@ -5,14 +5,19 @@ What follows is not guessed: each answer is applied to a copy of the record by t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from opsledger.console import wording
+from opsledger.console.fields import FormField, form_field
+from opsledger.ledger.queries.approvals import usable_numbers
 from opsledger.ledger.queries.comparison import Findings
 from opsledger.ledger.queries.page import HoldView, OperationView
-from opsledger.rules.answers import SENDS_AGAIN, Answer, Given, answered, answers_for
+from opsledger.ledger.rendering import params_of
+from opsledger.rules.answers import REVISES, SENDS_AGAIN, Answer, Given, answered, answers_for
+from opsledger.rules.definition_types import ParamDefinition
 from opsledger.rules.next_step import next_look_at
 from opsledger.rules.record import Act, Operation, Step
 from opsledger.rules.settling import Moment, NotNow
@@ -72,13 +77,18 @@ _CARDS: tuple[tuple[str, str, tuple[tuple[str, Answer], ...], str], ...] = (
     (
         "absent",
         "failed",
-        (("end", Answer.ABSENT_END), ("again", Answer.ABSENT_SEND_AGAIN)),
+        (
+            ("end", Answer.ABSENT_END),
+            ("again", Answer.ABSENT_SEND_AGAIN),
+            ("revise", Answer.ABSENT_REVISE),
+        ),
         "then",
     ),
     ("ours", "confirmed", (("", Answer.OURS),), ""),
     ("not_ours", "failed", (("", Answer.NOT_OURS),), ""),
     ("keep_one", "duplicate", (("", Answer.KEEP_ONE),), ""),
     ("same_again", "ready", (("", Answer.SAME_AGAIN),), ""),
+    ("revise", "approval", (("", Answer.REVISE),), ""),
     ("more_tries", "ready", (("", Answer.MORE_TRIES),), ""),
     ("delivered", "confirmed", (("", Answer.DELIVERED),), ""),
     ("not_delivered", "delivery-failed", (("", Answer.NOT_DELIVERED),), ""),
@@ -188,6 +198,36 @@ def _follows(
         looks_at=clock(look_at, view.now) if look_at else "",
         destination=step.destination,
     )
+
+
+# What a changed request may differ in
+
+
+@dataclass(frozen=True, slots=True)
+class Revisable:
+    """The parameters of a step’s present request, and the content versions that another one may show."""
+
+    params: tuple[ParamDefinition, ...]
+    values: Mapping[str, Any]
+    content_number: int | None  # the version that it shows now; None: none
+    versions: tuple[tuple[int, str], ...]  # number and state, newest first
+
+    def fields(self, typed: Mapping[str, str]) -> list[FormField]:
+        return [
+            form_field(one, self.values.get(one.name), prefix=REVISED, typed=typed) for one in self.params
+        ]
+
+
+REVISED = "params"  # before the names of the form’s fields, as refusals name them
+
+
+def revisable(view: OperationView, number: int, cards: list[Card]) -> Revisable | None:
+    """None where no answer changes the request."""
+    if not any(answer in REVISES for card in cards for answer in card.answers):
+        return None
+    loaded, shown = view.record.loaded, view.rules.step(number).content_number
+    versions = usable_numbers(loaded.content_id) if loaded.content_id and shown is not None else []
+    return Revisable(view.workflow.params, params_of(loaded, number), shown, tuple(versions))
 
 
 def _moved(before: Operation, after: Operation, number: int, state: StepState) -> tuple[int, ...]:

@@ -54,6 +54,9 @@ def known_of(line: HoldLine, now: datetime) -> Known:
         restored="restored_until" in facts,
         waiting=line.waiting,
         event=line.event_text_id,
+        content_number=_number(facts.get("content_number")),
+        revision=_number(facts.get("revision")) or 1,
+        nobody_may_approve=bool(facts.get("nobody_may_approve")),
     )
 
 
@@ -64,6 +67,10 @@ def statements_in(facts: Mapping[str, Any]) -> tuple[str, ...]:
         for one in _list(facts, "statements")
         if one
     )
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) else None
 
 
 def _list(facts: Mapping[str, Any], name: str) -> list[Any]:

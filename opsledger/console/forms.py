@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, time, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.http import QueryDict
@@ -15,11 +16,13 @@ from django.utils.translation import gettext as _
 
 from opsledger.accounts.models import Person
 from opsledger.accounts.roles import members_of
-from opsledger.console.decision import Card
+from opsledger.console.decision import REVISED, Card, Revisable
+from opsledger.console.fields import read_field
 from opsledger.console.http import ConsoleRequest
 from opsledger.ledger.actions.settle import By, Decision, Refused
 from opsledger.lib import ids
-from opsledger.rules.answers import Answer
+from opsledger.rules.answers import REVISES, Answer
+from opsledger.rules.identity import canonical_json
 
 HOLDS_MAX = 200
 TEXT_MAX = 4000
@@ -28,7 +31,7 @@ REFERENCE_MAX = 2000
 TYPED = (
     "answer", "happened_as", "then", "reference", "no_reference_why", "checked_how", "next_check", "next_check_at",
     "ticket", "owner", "reason", "kept_reference", "others_done", "tries", "replaced_by", "compared",
-    "compared_reference", "accept_difference",
+    "compared_reference", "accept_difference", "content_version",
 )  # fmt: skip
 
 
@@ -62,8 +65,11 @@ def new_owner(request: ConsoleRequest, *, name: str = "owner") -> Person | None:
 
 def typed(post: QueryDict) -> dict[str, str]:
     """What was typed, for the form that is shown again."""
-    return {name: post.get(name, "")[:TEXT_MAX] for name in TYPED} | {
-        "keep": " ".join(post.getlist("keep")[:50])
+    names = [name for name in post if name.startswith(f"{REVISED}.")]
+    return {
+        **{name: post.get(name, "")[:TEXT_MAX] for name in TYPED},
+        **{name: post.get(name, "")[: TEXT_MAX * 4] for name in names},
+        "keep": " ".join(post.getlist("keep")[:50]),
     }
 
 
@@ -103,9 +109,16 @@ def _lacking(post: QueryDict, card: Card, answer: Answer) -> dict[str, str]:
 
 
 def read_decision(
-    post: QueryDict, cards: Mapping[str, Card], *, now: datetime, planned_look: datetime | None
+    post: QueryDict,
+    cards: Mapping[str, Card],
+    *,
+    now: datetime,
+    planned_look: datetime | None,
+    revisable: Revisable | None = None,
+    content_id: str = "",
 ) -> Decision:
-    """One answer with what it needs. `cards` are those that were offered to this person."""
+    """One answer with what it needs. `cards` are those that were offered to this person; `revisable` and `content_id`
+    say what a changed request may differ in."""
     card = cards.get(post.get("answer", ""))
     if card is None:
         raise Refused("Choose one of the answers.", field="answer")
@@ -113,6 +126,8 @@ def read_decision(
     if lacking := _lacking(post, card, answer):
         raise Lacking(lacking)
     reference, why = _reference(post, card, answer)
+    revises = answer in REVISES and revisable is not None
+    params, content = _revised(post, revisable, content_id) if revises and revisable else ({}, None)
     return Decision(
         answer=answer,
         reason=_text(post, "reason"),
@@ -126,7 +141,30 @@ def read_decision(
         compared=_compared(post, reference),
         replaced_by=_text(post, "replaced_by") if answer is Answer.REPLACED else "",
         ticket=_text(post, "ticket") if answer is Answer.STILL_UNKNOWN else "",
+        params=params,
+        content=content,
     )
+
+
+def _revised(
+    post: QueryDict, revisable: Revisable, content_id: str
+) -> tuple[dict[str, Any], tuple[str, int] | None]:
+    """The parameters that change, None for those taken away, and another content version."""
+    changed: dict[str, Any] = {}
+    for one in revisable.params:
+        before = revisable.values.get(one.name)
+        after = read_field(one, before, prefix=REVISED, post=post)
+        if canonical_json({"v": after}) != canonical_json({"v": before}):
+            changed[one.name] = after
+    text = post.get("content_version", "")
+    wanted = int(text) if text.isdecimal() and len(text) < 9 else None
+    if wanted is not None and wanted not in {number for number, _state in revisable.versions}:
+        raise Refused("Choose one of the content’s versions.", field="content.version")
+    moves = wanted is not None and wanted != revisable.content_number
+    content = (content_id, wanted) if moves and wanted is not None else None
+    if not changed and content is None:
+        raise Refused("Nothing is changed yet. Change a value, or choose another answer.", field="revise")
+    return changed, content
 
 
 def _answer_of(post: QueryDict, card: Card) -> Answer:

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop as noop
+from django.utils.translation import ngettext
 
 from opsledger.console import wording
 from opsledger.console.templatetags.ops import words_of_span
@@ -222,6 +223,40 @@ class Teller:
             key=str(entry.seq),
         )
 
+    def _approved(self, entry: Told) -> Item:
+        number, name = entry.body.get("content_number"), self.name(entry.actor)
+        title = _("%(name)s approved what is to be sent") % {"name": name}
+        if number:
+            title = _("%(name)s approved content version %(number)s for it") % {
+                "name": name,
+                "number": number,
+            }
+        text = _("Exactly what was shown may be sent, and nothing else.")
+        return self._decision(entry, "approval", title, text, "confirmed")
+
+    def _content_moved(self, entry: Told) -> Item:
+        title = _("It shows content version %(number)s now") % {"number": entry.body.get("content_number")}
+        text = _("%(name)s proposed it. Any approval of what it showed before is void.")
+        return self._decision(entry, "arrow", title, text % {"name": self.name(entry.actor)}, "")
+
+    def _content_rejected(self, entry: Told) -> Item:
+        title = _("%(name)s rejected content version %(number)s") % {
+            "name": self.name(entry.actor),
+            "number": entry.body.get("content_number"),
+        }
+        back = entry.body.get("returned_to")
+        text = (
+            _("It is back at version %(number)s.") % {"number": back}
+            if back
+            else _("The operation is cancelled.")
+        )
+        return self._decision(entry, "rejected", title, text, "rejected")
+
+    def _decision(self, entry: Told, icon: str, title: str, text: str, state: str) -> Item:
+        return Item(
+            entry.at, icon, title, about="decisions", state=state, text=text, quotes=_quotes(entry), key=str(entry.seq)
+        )  # fmt: skip
+
     def _answered(self, entry: Told) -> Item:
         answer = str(entry.body.get("answer", ""))
         title = _("%(name)s answered: %(answer)s") % {
@@ -233,6 +268,12 @@ class Teller:
             facts.append((_("Reference"), str(entry.body["reference"])))
             compared = _("Field by field") if entry.body.get("compared") else _("Nothing was compared")
             facts.append((_("Compared"), compared))
+        if entry.body.get("revision"):
+            facts.append((_("Revision"), str(entry.body["revision"])))
+        if entry.body.get("changed"):
+            facts.append((_("Changed"), ", ".join(str(one) for one in entry.body["changed"])))
+        if entry.body.get("content_number"):
+            facts.append((_("Content version"), str(entry.body["content_number"])))
         if entry.body.get("tries"):
             facts.append((_("Tries"), str(entry.body["tries"])))
         return Item(
@@ -331,6 +372,9 @@ _TELLERS = {
     "lease_ended": Teller._attempt_ended,
     "lookup_ended": Teller._lookup,
     "answered": Teller._answered,
+    "approved": Teller._approved,
+    "content_moved": Teller._content_moved,
+    "content_rejected": Teller._content_rejected,
     "assigned": Teller._assigned,
     "noted": Teller._noted,
     "cancel_requested": Teller._by_person,
@@ -345,6 +389,7 @@ _TEXT_LABELS = {
     "no_reference_why": noop("Why there is no reference"),
     "ticket": noop("Asked"),
     "replaced_by": noop("Replaced by"),
+    "origin": noop("Origin"),
 }
 
 
@@ -377,6 +422,56 @@ def _quotes(entry: Told) -> tuple[tuple[str, str], ...]:
             entry.texts.items(), key=lambda one: (one[0] not in {"reason", "note"}, one[0])
         )
     )
+
+
+_CONTENT: Mapping[str, tuple[str, str]] = {
+    "content_proposed": ("pen", noop("%(name)s asked for version %(number)s")),
+    "content_approved": ("confirmed", noop("%(name)s approved version %(number)s")),
+    "content_rejected": ("rejected", noop("%(name)s rejected version %(number)s")),
+    "content_waiting_rejected": ("rejected", noop("%(name)s rejected what waited for version %(number)s")),
+    "revealed": ("masked", noop("%(name)s looked at masked values")),
+}
+
+
+def content_items(told: Iterable[Told], names: Mapping[str, str]) -> list[Item]:
+    """The chain of one content, newest first."""
+    items = []
+    for entry in told:
+        icon, title = _CONTENT.get(entry.kind, ("info", entry.kind.replace("_", " ").capitalize()))
+        words = {"name": names.get(entry.actor, entry.actor), "number": entry.body.get("number", "")}
+        items.append(
+            Item(
+                entry.at, icon, _(title) % words, text=_content_facts(entry), quotes=_quotes(entry), key=str(entry.seq)
+            )
+        )  # fmt: skip
+    return items
+
+
+def _content_facts(entry: Told) -> str:
+    count = entry.body.get("covered_count")
+    if entry.kind == "content_approved":
+        return ngettext(
+            "one request that waited for it", "%(count)s requests that waited for it", count or 0
+        ) % {"count": count or 0}
+    if entry.kind == "content_rejected":
+        cancelled = entry.body.get("cancelled_count", 0)
+        parts = [
+            ngettext("one operation cancelled", "%(count)s operations cancelled", cancelled)
+            % {"count": cancelled}
+        ]
+        if entry.body.get("returned_to"):
+            parts.append(_("the others back at version %(number)s") % {"number": entry.body["returned_to"]})
+        return ", ".join(parts)
+    return revealed_words(str(entry.body.get("what", "")))
+
+
+def revealed_words(what: str) -> str:
+    """What somebody looked at, by the word that the journal keeps for it."""
+    kind, _sep, rest = what.partition(":")
+    words = {"params": _("parameters"), "deliveries": _("deliveries"), "evidence": _("evidence")}
+    if kind == "request":
+        return _("request of step %(number)s") % {"number": rest}
+    return words.get(kind, what)
 
 
 def event_items(view: OperationView) -> list[Item]:

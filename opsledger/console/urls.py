@@ -4,12 +4,14 @@ from django.urls import path
 
 from opsledger.console.views import (
     accounts,
+    approvals,
     audit,
     destinations,
     holds,
     inbox,
     operation,
     operations,
+    proposals,
     settings,
 )
 
@@ -43,6 +45,18 @@ urlpatterns = [
         operation.reveal_evidence,
         name="reveal_evidence",
     ),
+    # approvals
+    path("approvals/", approvals.approvals_page, name="approvals"),
+    path("approvals/holds/<str:hold>/", approvals.approval_of_hold, name="approval_of_hold"),
+    path("approvals/requests/<str:step>/", approvals.request_page, name="approval_of_request"),
+    path("approvals/requests/<str:step>/decide", approvals.decide_request, name="decide_request"),
+    path("approvals/requests/<str:step>/reveal", approvals.reveal_request, name="reveal_request"),
+    path("approvals/<str:version>/", approvals.approval_page, name="approval"),
+    path("approvals/<str:version>/decide", approvals.decide, name="decide_approval"),
+    path("approvals/<str:version>/reveal", approvals.reveal, name="reveal_approval"),
+    path("approvals/<str:version>/propose/", proposals.propose_page, name="propose"),
+    path("approvals/<str:version>/propose/reveal", proposals.reveal_text, name="reveal_text"),
+    path("approvals/<str:version>/propose/version", proposals.propose, name="propose_version"),
     # destinations and the journal
     path("destinations/", destinations.destinations_page, name="destinations"),
     path("destinations/<str:destination>/pause", destinations.pause, name="pause_destination"),

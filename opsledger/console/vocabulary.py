@@ -184,13 +184,13 @@ _ROWS: dict[str, tuple[tuple[str, str, str, str], ...]] = {
             "data_missing",
             "Data missing",
             "data-missing",
-            "The request can’t be made: a field has no value. A person supplies it.",
+            "The request can’t be made: a field has no value. A person supplies it; somebody else approves.",
         ),
         (
             "approval_needed",
             "Approval needed",
             "approval",
-            "One hold for every operation that waits for this content version. Nothing was sent.",
+            "What would be sent is not approved. Somebody who neither wrote nor asked for it decides.",
         ),
         (
             "access_refused",
@@ -282,9 +282,25 @@ _ROWS: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ("open", "Circuit open", "open", "Nothing goes out until the next trial. Everything waits."),
     ),
     "version": (
-        ("unapproved", "Not approved", "approval", "Proposed. Nothing is sent with it."),
-        ("approved", "Approved", "confirmed", "Its exact bytes may be sent."),
-        ("rejected", "Rejected", "rejected", "It is never sent."),
+        (
+            "proposed",
+            "Approval needed",
+            "approval",
+            "Proposed. Nothing is sent with it until somebody else approves it.",
+        ),
+        (
+            "approved",
+            "Approved",
+            "confirmed",
+            "What was shown to the person who approved may be sent, and nothing else.",
+        ),
+        ("rejected", "Rejected", "rejected", "Somebody said no, and why. It is never sent."),
+        (
+            "superseded",
+            "Superseded",
+            "cancelled",
+            "A newer version took its place. What was sent with it stays.",
+        ),
     ),
     "token": (
         ("active", "Active", "confirmed", "It opens the API within its scopes."),

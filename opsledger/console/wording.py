@@ -48,6 +48,9 @@ class Known:
     restored: bool = False  # a restored backup has forgotten what became of it since
     waiting: int = 0  # steps that wait behind a stopped destination
     event: str = ""
+    content_number: int | None = None  # the version that an approval is needed for
+    revision: int = 1
+    nobody_may_approve: bool = False
 
 
 # What is asked, and what has to be decided next
@@ -79,9 +82,12 @@ QUESTIONS: Mapping[HoldReason, tuple[str, str]] = {
     ),
     R.REJECTED: (
         noop("%(destination)s refused “%(step)s”. Was the cause mended there?"),
-        noop("Mend the cause and send the same again, or end it"),
+        noop("Mend the cause and send the same again, change the request, or end it"),
     ),
-    R.ATTEMPTS_EXHAUSTED: (noop("Is “%(step)s” to be tried again?"), noop("Grant more tries, or end it")),
+    R.ATTEMPTS_EXHAUSTED: (
+        noop("Is “%(step)s” to be tried again?"),
+        noop("Grant more tries, change the request, or end it"),
+    ),
     R.NOBODY_CLAIMED: (
         noop("No automation took “%(step)s”. Is it to be offered again?"),
         noop("Wake the automation and offer it again, or end it"),
@@ -99,12 +105,12 @@ QUESTIONS: Mapping[HoldReason, tuple[str, str]] = {
         noop("Replace it by a new operation, or end it"),
     ),
     R.DATA_MISSING: (
-        noop("“%(step)s” lacks data. Does it end here?"),
-        noop("End it; a new operation brings what is missing"),
+        noop("“%(step)s” lacks data. What is missing?"),
+        noop("Supply what is missing, or end it"),
     ),
     R.APPROVAL_NEEDED: (
-        noop("The content of “%(step)s” is not approved. Does it end here?"),
-        noop("Approve the content, or end it"),
+        noop("May “%(step)s” be sent to %(destination)s as it stands?"),
+        noop("Read what would be sent, then decide"),
     ),
     R.ACCESS_REFUSED: (
         noop("Does %(destination)s accept our credentials again?"),
@@ -338,6 +344,19 @@ def _about_stop(known: Known) -> str:
     return _(_STOPPED[known.reason]) % {"destination": known.destination, "waiting": waiting}
 
 
+def _about_approval(known: Known) -> str:
+    facts = {"revision": known.revision, "number": known.content_number}
+    if known.content_number is None:
+        said = _("Revision %(revision)s of its request is not approved. Nothing of it was sent.") % facts
+    elif known.revision > 1:
+        said = _("Revision %(revision)s, content version %(number)s: not approved, not sent.") % facts
+    else:
+        said = _("Content version %(number)s: not approved for it, not sent.") % facts
+    if known.nobody_may_approve:
+        said += " " + _("Nobody of the team may approve it: it is with the team’s fallback owner.")
+    return said
+
+
 _STOPPED: Mapping[HoldReason, str] = {
     R.ACCESS_REFUSED: noop("%(destination)s does not accept our credentials. %(waiting)s Nothing is lost."),
     R.PAUSED: noop("A person stopped sending to %(destination)s. %(waiting)s Nothing is lost."),
@@ -354,7 +373,7 @@ _ABOUT: Mapping[HoldReason, Callable[[Known], str]] = {
     R.DELIVERY_NOT_PROVEN: _about_delivery,
     R.DELIVERY_FAILED: lambda known: _("It was accepted, and then reported as not delivered."),
     R.DATA_MISSING: _about_missing,
-    R.APPROVAL_NEEDED: lambda known: _("Its content is not approved. Nothing was sent."),
+    R.APPROVAL_NEEDED: _about_approval,
     R.ACCESS_REFUSED: _about_stop,
     R.PAUSED: _about_stop,
     R.CIRCUIT_OPEN: _about_stop,
@@ -417,12 +436,14 @@ LABELS: Mapping[Answer, str] = {
     A.HAPPENED_ACCEPTED: noop("Taken over; its effect is not known"),
     A.ABSENT_SEND_AGAIN: noop("It did not happen: send again"),
     A.ABSENT_END: noop("It did not happen: end as failed"),
+    A.ABSENT_REVISE: noop("It did not happen: change the request"),
     A.STILL_UNKNOWN: noop("Still unknown"),
     A.CLOSE_UNKNOWN: noop("Close as never known"),
     A.OURS: noop("It is ours, with the difference"),
     A.NOT_OURS: noop("It is not ours"),
     A.KEEP_ONE: noop("Keep one of them"),
     A.SAME_AGAIN: noop("Send the same request again"),
+    A.REVISE: noop("Change the request"),
     A.END_FAILED: noop("End as failed"),
     A.MORE_TRIES: noop("Grant more tries"),
     A.DELIVERED: noop("It took effect"),
@@ -437,12 +458,14 @@ GIVEN: Mapping[Answer, str] = {
     A.HAPPENED_ACCEPTED: noop("it was taken over; its effect is not known"),
     A.ABSENT_SEND_AGAIN: noop("it did not happen; send again"),
     A.ABSENT_END: noop("it did not happen; end as failed"),
+    A.ABSENT_REVISE: noop("it did not happen; the request is changed"),
     A.STILL_UNKNOWN: noop("still unknown"),
     A.CLOSE_UNKNOWN: noop("closed as never known"),
     A.OURS: noop("the record is ours, with the difference"),
     A.NOT_OURS: noop("the record is not ours"),
     A.KEEP_ONE: noop("one of the records is kept"),
     A.SAME_AGAIN: noop("send the same request again"),
+    A.REVISE: noop("the request is changed"),
     A.END_FAILED: noop("end as failed"),
     A.MORE_TRIES: noop("more tries"),
     A.DELIVERED: noop("it took effect"),
@@ -456,12 +479,14 @@ BUTTONS: Mapping[Answer, str] = {
     A.HAPPENED_ACCEPTED: noop("Record that it was taken over"),
     A.ABSENT_SEND_AGAIN: noop("Record that it did not happen"),
     A.ABSENT_END: noop("Record that it did not happen"),
+    A.ABSENT_REVISE: noop("Record that it did not happen"),
     A.STILL_UNKNOWN: noop("Keep as unknown"),
     A.CLOSE_UNKNOWN: noop("Close as never known"),
     A.OURS: noop("Accept it with the difference"),
     A.NOT_OURS: noop("Record that it is not ours"),
     A.KEEP_ONE: noop("Keep the chosen record"),
     A.SAME_AGAIN: noop("Send the same request again"),
+    A.REVISE: noop("Propose the changed request"),
     A.END_FAILED: noop("End as failed"),
     A.MORE_TRIES: noop("Grant the tries"),
     A.DELIVERED: noop("Record that it took effect"),
@@ -515,6 +540,9 @@ CONSEQUENCES: Mapping[Answer, str] = {
         "The same request is sent again, with the same key, as soon as its turn comes."
     ),
     A.ABSENT_END: noop("Step %(step)s is failed (no change) and not sent again."),
+    A.ABSENT_REVISE: noop(
+        "The changed request gets a new key and waits for somebody else’s approval; the one before is never sent again."
+    ),
     A.STILL_UNKNOWN: noop("Nothing is sent; the hold stays open, and is due at the time that you choose."),
     A.CLOSE_UNKNOWN: noop("Step %(step)s stays unknown, counted apart for good; late truth reopens it."),
     A.OURS: noop("Step %(step)s is confirmed with this record; the difference is written to the journal."),
@@ -523,6 +551,9 @@ CONSEQUENCES: Mapping[Answer, str] = {
         "Step %(step)s is confirmed with the record that you choose. Nothing is deleted from here."
     ),
     A.SAME_AGAIN: noop("The same request is sent once more, with the same key."),
+    A.REVISE: noop(
+        "The changed request gets a new key and waits for somebody else’s approval; the one before is never sent again."
+    ),
     A.END_FAILED: noop("Step %(step)s is failed; nothing more is sent for it."),
     A.MORE_TRIES: noop("The same request is tried as often as you say, beginning now."),
     A.DELIVERED: noop("Step %(step)s is confirmed."),
@@ -556,7 +587,7 @@ def consequence(reason: HoldReason, answer: Answer, follows: Follows) -> str:
 
 def _afterwards(answer: Answer, follows: Follows) -> list[str]:
     said = []
-    if answer is not A.STILL_UNKNOWN and follows.asks_again:
+    if answer not in {A.STILL_UNKNOWN, A.REVISE, A.ABSENT_REVISE} and follows.asks_again:
         said.append(
             _("The question comes back as “%(reason)s”.") % {"reason": reason_word(follows.asks_again)}
         )
@@ -734,6 +765,12 @@ ENTRY_WORDS: Mapping[str, str] = {
     "noted": noop("Note written"),
     "check_requested": noop("Check requested"),
     "cancel_requested": noop("Operation cancelled"),
+    "approved": noop("Request approved"),
+    "content_proposed": noop("Content version proposed"),
+    "content_approved": noop("Content version approved"),
+    "content_rejected": noop("Content version rejected"),
+    "content_waiting_rejected": noop("What waited for a content version rejected"),
+    "content_moved": noop("Operation moved to another content version"),
     "withdrawn": noop("Answer taken back"),
     "revealed": noop("Masked values shown"),
     "sending_stopped": noop("Sending stopped"),

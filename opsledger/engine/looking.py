@@ -37,6 +37,7 @@ def _search(claimed: ClaimedLook, wire: Wire) -> Lookup:
     action = destination.actions[claimed.action]
     identity = identity_of(claimed.identity, claimed.operation_id, claimed.step_number)
     params = read_params(claimed.params)
+    params |= read_params(claimed.revised) if claimed.revised else {}
     named = claimed.hint if action.read is not None else None
     if action.search is None:
         return (

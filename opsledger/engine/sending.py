@@ -13,11 +13,13 @@ from opsledger.ledger.actions.change import NewEvidence
 from opsledger.ledger.actions.claim import ClaimedSend
 from opsledger.ledger.actions.record import Sent
 from opsledger.lib.ids import new_id
+from opsledger.lib.strict_json import loads_stored
 from opsledger.rules.facts import Phase, SendFact
 from opsledger.rules.learning import Finding
 from opsledger.rules.outcomes import Verdict, classify
+from opsledger.rules.profile import Protection
 from opsledger.rules.record import KnownBy
-from opsledger.rules.rendering import request_digest
+from opsledger.rules.rendering import keyless_digest, request_digest
 from opsledger.rules.states import NoChange, Outcome
 
 CONTENT_BYTES_MAX = 16_384
@@ -29,14 +31,15 @@ _HEADERS_KEPT = frozenset(
 def send_claimed(claimed: ClaimedSend, wire: Wire) -> Sent:
     """Sends the frozen bytes once and reads meaning into what was observed.
 
-    1. The bytes at hand must have the approved digest (law 7); otherwise nothing is sent and a person is asked.
+    1. The bytes at hand must be the frozen ones, and where an approval is needed, without the key the approved ones (law 7);
+       otherwise nothing is sent and a person is asked.
     2. The credential is added; without it nothing is sent.
     3. One send, one fact, one verdict.
     """
     destination = definitions.destination(claimed.destination_version_id)
     profile = destination.actions[claimed.action].profile
     headers = [(name, value) for name, value in json.loads(claimed.headers)]
-    if not _bytes_are_approved(claimed, headers):
+    if not _bytes_are_approved(claimed, profile.protection, headers):
         sentence = "The bytes at hand are not the approved ones; nothing was sent."
         return not_sent(claimed, "bytes_differ", sentence, alarm=True)
     try:
@@ -47,9 +50,20 @@ def send_claimed(claimed: ClaimedSend, wire: Wire) -> Sent:
     return sent_of(claimed, fact, classify(fact, profile))
 
 
-def _bytes_are_approved(claimed: ClaimedSend, headers: list[tuple[str, str]]) -> bool:
-    digest = request_digest(claimed.method, claimed.url, headers, bytes(claimed.body))
-    return digest == claimed.digest == claimed.request_digest
+def _bytes_are_approved(claimed: ClaimedSend, protection: Protection, headers: list[tuple[str, str]]) -> bool:
+    body = bytes(claimed.body)
+    digest = request_digest(claimed.method, claimed.url, headers, body)
+    if not digest == claimed.digest == claimed.request_digest:
+        return False
+    if not claimed.approval_needed:
+        return True
+    try:
+        parsed = loads_stored(body.decode()) if body else None
+    except ValueError:
+        return False
+    return claimed.approved_digest == keyless_digest(
+        protection, claimed.method, claimed.url, headers, body, parsed
+    )
 
 
 def sent_of(claimed: ClaimedSend, fact: SendFact, verdict: Verdict) -> Sent:

@@ -1,7 +1,7 @@
 """The journal: append-only entries, chained by hash per subject.
 
-A subject is an operation, an event, a destination, a replay, a team, a definition, or the switch for all sending. Its
-chain's head is one row, taken by UPDATE … RETURNING so that two writers can't continue from the same head. Free text and
+A subject is an operation, an event, a destination, a replay, a team, a definition, a content, or the switch for all sending.
+Its chain's head is one row, taken by UPDATE … RETURNING so that two writers can't continue from the same head. Free text and
 personal data live in `ErasableText`; an entry carries their digest with a random nonce, so that they can be erased while
 the chain still verifies.
 """
@@ -12,7 +12,7 @@ from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models import Q
 
-SUBJECT_KINDS = ("operation", "event", "destination", "replay", "team", "definition", "sending")
+SUBJECT_KINDS = ("operation", "event", "destination", "replay", "team", "definition", "sending", "content")
 
 
 class Chain(models.Model):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
 from functools import lru_cache
 from uuid import UUID
 
 from opsledger.ledger.models import DefinitionVersion
+from opsledger.rules.content import needs_approval, shows_content
 from opsledger.rules.definitions import (
     DestinationDefinition,
     SourceDefinition,
@@ -39,6 +41,22 @@ def source(version_id: UUID) -> SourceDefinition:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Asks:
+    """What a step's request has to do with content: whether it shows some, and whether it needs an approval."""
+
+    content: bool
+    approval: bool
+
+
+@lru_cache(maxsize=4096)
+def asks_for(workflow_version_id: UUID, number: int, destination_version_id: UUID) -> Asks:
+    words = workflow(workflow_version_id)
+    step = words.steps[number - 1]
+    action = destination(destination_version_id).actions[step.action]
+    return Asks(shows_content(action), needs_approval(words, step, action))
+
+
 def sensitive_fields(version_id: UUID, action: str) -> tuple[str, ...]:
     """Fields of the action's request that are shown masked."""
     return destination(version_id).actions[action].sensitive
@@ -52,3 +70,4 @@ def reference_key(reference: str) -> str:
 def forget_parsed() -> None:
     """For tests, whose databases come and go."""
     _parsed.cache_clear()
+    asks_for.cache_clear()

@@ -23,7 +23,7 @@ from opsledger.rules.states import HoldReason, NoChange, OperationState, Outcome
 _LOCK = "SELECT id FROM ledger_operation WHERE id = ANY(%s::uuid[]) ORDER BY id FOR UPDATE"
 _OPERATIONS = """
 SELECT o.id, o.team_id, o.operation_id, o.title, o.state, o.version, o.cancelled, o.not_after, o.created_at, o.owner_id,
-       o.workflow_version_id, o.workflow_slug, o.unknown_at, p.params, now() AS now
+       o.workflow_version_id, o.workflow_slug, o.unknown_at, o.content_id, p.params, now() AS now
   FROM ledger_operation o LEFT JOIN ledger_operationparams p ON p.operation_id = o.id
  WHERE o.id = ANY(%s::uuid[]) ORDER BY o.id
 """
@@ -33,7 +33,11 @@ SELECT s.id, s.operation_id, s.number, s.name, s.identity, s.destination_id, s.d
        s.accepted_at, s.unknown_at, s.looks, s.looks_none, s.looked_at, s.look_at, s.rejection_waived, s.lateness_waived,
        s.final_waived, s.never_known, s.go_on_after, nullif(s.not_ours, '[]') AS not_ours, s.integrity_alarm,
        s.record_changed, s.answered_with_error, s.approval_needed, s.act, s.act_at, s.send_until,
-       coalesce(r.enabled, false) AS recovers
+       s.content_number, s.approved_digest, s.approved_until, coalesce(r.enabled, false) AS recovers,
+       CASE WHEN s.revision > 1 THEN (SELECT v.params FROM ledger_revision v
+             WHERE v.step_id = s.id AND v.number = s.revision) END AS revised,
+       CASE WHEN s.content_number IS NOT NULL THEN (SELECT v.body FROM ledger_operation o JOIN ledger_contentversion v
+             ON v.of_id = o.content_id AND v.number = s.content_number WHERE o.id = s.operation_id) END AS content
   FROM ledger_step s
   LEFT JOIN ledger_recovery r ON r.destination_id = s.destination_id AND r.action = s.action
  WHERE s.operation_id = ANY(%s::uuid[]) ORDER BY s.operation_id, s.number
@@ -70,6 +74,9 @@ class Loaded:
     destination_ids: dict[int, UUID] = field(default_factory=dict)
     destination_version_ids: dict[int, UUID] = field(default_factory=dict)
     policies: dict[int, Policy] = field(default_factory=dict)
+    content_id: UUID | None = None
+    contents: dict[int, str] = field(default_factory=dict)  # stored text of content versions, by number
+    revised: dict[int, str] = field(default_factory=dict)  # per step: parameters that its revision changed
     renderings: dict[int, rendering.Outgoing] = field(default_factory=dict)
 
     def number_of(self, step_id: UUID) -> int:
@@ -105,6 +112,10 @@ def _load(operation_ids: Iterable[UUID], *, locked: bool) -> dict[UUID, Loaded]:
         whole.identities[row.number] = rendering.identity_of(row.identity, whole.id, row.number)
         whole.destination_ids[row.number] = row.destination_id
         whole.destination_version_ids[row.number] = row.destination_version_id
+        if row.revised is not None:
+            whole.revised[row.number] = row.revised
+        if row.content is not None:
+            whole.contents[row.content_number] = row.content
         whole.policies[row.number] = _policy(whole, row)
     for row in attempts:
         known[row.step_id].attempts.append(_attempt(row))
@@ -139,7 +150,7 @@ def _operation(row: Any) -> Loaded:
     )
     return Loaded(
         row.id, row.team_id, row.operation_id, row.title, row.version, row.owner_id, row.workflow_version_id,
-        row.workflow_slug, row.unknown_at, row.now, record, row.params,
+        row.workflow_slug, row.unknown_at, row.now, record, row.params, content_id=row.content_id,
     )  # fmt: skip
 
 
@@ -173,6 +184,9 @@ def _step(row: Any) -> Step:
         record_changed=row.record_changed,
         answered_with_error=row.answered_with_error,
         approval_needed=row.approval_needed,
+        content_number=row.content_number,
+        approved_digest=row.approved_digest,
+        approved_until=row.approved_until,
         act=Act(row.act),
         act_at=row.act_at,
         send_until=row.send_until,
@@ -202,7 +216,5 @@ def _policy(whole: Loaded, row: Any) -> Policy:
         automatic_recovery=row.recovers,
         accepted_is_enough=words.accepted_is_enough,
         continues_after_failure=words.continues_after_failure,
-        render=rendering.renderer(
-            whole, row.number, row.destination_version_id, lambda: rendering.read_params(whole.params or "{}")
-        ),
+        render=rendering.renderer(whole, row.number, row.destination_version_id),
     )

@@ -27,6 +27,8 @@ class Outgoing:
 
     request: RenderedRequest
     key: str
+    revision: int = 1
+    content_number: int | None = None
 
     def row(self) -> dict[str, Any]:
         return {
@@ -46,9 +48,14 @@ def identity_of(stored: str | None, operation_id: UUID, number: int) -> str:
 
 
 def render(
-    loaded: Loaded, operation: Operation, step: Step, destination_version_id: UUID, params: Mapping[str, Any]
+    loaded: Loaded,
+    operation: Operation,
+    step: Step,
+    destination_version_id: UUID,
+    params: Mapping[str, Any],
+    content: Mapping[str, Any] | None = None,
 ) -> Outgoing | Missing:
-    """The step's request from the parameters and from what the earlier steps brought."""
+    """The step's request from the parameters, the content it shows, and what the earlier steps brought."""
     destination = definitions.destination(destination_version_id)
     action = destination.actions[step.action]
     key = idempotency_key(
@@ -68,24 +75,49 @@ def render(
         key=key,
         base_url=destination.base_url,
         operation_id=public("op", loaded.id),
+        content=content,
     )
-    return rendered if isinstance(rendered, Missing) else Outgoing(rendered, key)
+    if isinstance(rendered, Missing):
+        return rendered
+    return Outgoing(rendered, key, step.revision, step.content_number)
 
 
 def renderer(
-    loaded: Loaded, number: int, destination_version_id: UUID, params_of: Callable[[], Mapping[str, Any]]
+    loaded: Loaded, number: int, destination_version_id: UUID, params: Mapping[str, Any] | None = None
 ) -> Callable[[Operation, Step], Rendered]:
-    """For the rules: renders when a step becomes ready, and keeps what was rendered for the writer."""
+    """For the rules: renders when a step becomes ready, and keeps what was rendered for the writer.
+
+    `params`: the operation's, where they are not read from its row. What belongs to another revision is rendered again.
+    """
 
     def rendered(operation: Operation, step: Step) -> Rendered:
-        if number not in loaded.renderings:
-            outgoing = render(loaded, operation, step, destination_version_id, params_of())
+        known = loaded.renderings.get(number)
+        if known is None or (known.revision, known.content_number) != (step.revision, step.content_number):
+            given = params_of(loaded, number) if params is None else params
+            outgoing = render(
+                loaded, operation, step, destination_version_id, given, content_of(loaded, step)
+            )
             if isinstance(outgoing, Missing):
-                return Rendered(None, outgoing.fields)
-            loaded.renderings[number] = outgoing
-        return Rendered(loaded.renderings[number].request.digest)
+                return Rendered(missing=outgoing.fields)
+            known = loaded.renderings[number] = outgoing
+        return Rendered(known.request.digest, known.request.content_digest)
 
     return rendered
+
+
+def params_of(loaded: Loaded, number: int) -> dict[str, Any]:
+    """The parameters of a step's present revision: the operation's, with what the revision changed. Null takes one away."""
+    params = read_params(loaded.params or "{}")
+    if number in loaded.revised:
+        params |= read_params(loaded.revised[number])
+    return {name: value for name, value in params.items() if value is not None}
+
+
+def content_of(loaded: Loaded, step: Step) -> dict[str, Any]:
+    """The fields of the content version that the step shows."""
+    if step.content_number is None:
+        return {}
+    return read_params(loaded.contents[step.content_number])
 
 
 def read_params(text: str) -> dict[str, Any]:

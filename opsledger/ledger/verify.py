@@ -1,7 +1,8 @@
-"""Proving that the rows of operations, and the switch for all sending, equal the fold of their journals."""
+"""Proving that the rows of operations and contents, and the switch for all sending, equal the fold of their journals."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from uuid import UUID
 
@@ -10,7 +11,7 @@ from django.db import connection
 from opsledger.journal.hashing import text_digest
 from opsledger.journal.verify import EntryRow, Fault
 from opsledger.ledger import records
-from opsledger.ledger.models import SENDING_ID, Operation
+from opsledger.ledger.models import SENDING_ID, Content, ContentVersion, Operation
 from opsledger.rules import fold, record
 
 
@@ -27,7 +28,60 @@ def state_faults(entries: dict[UUID, list[EntryRow]]) -> list[Fault]:
         why = _difference(whole.record, lines)
         if why:
             faults.append(Fault("operation", operation_id, why))
-    return faults
+    return faults + _approval_faults(list(entries))
+
+
+_APPROVALS = """
+SELECT s.operation_id, s.number, s.revision, s.approved_digest, a.request_digest, q.content_digest
+  FROM ledger_step s
+  LEFT JOIN ledger_approvedrequest a ON a.step_id = s.id AND a.revision = s.revision AND a.voided_at IS NULL
+  LEFT JOIN ledger_steprequest q ON q.step_id = s.id AND q.revision = s.revision
+ WHERE s.operation_id = ANY(%s)
+   AND (s.approved_digest IS DISTINCT FROM a.request_digest
+        OR (s.approval_needed AND q.id IS NOT NULL AND q.content_digest IS DISTINCT FROM s.approved_digest)
+        OR EXISTS (SELECT 1 FROM ledger_approvedrequest o
+                    WHERE o.step_id = s.id AND o.revision <> s.revision AND o.voided_at IS NULL))
+"""
+
+
+def _approval_faults(operation_ids: list[UUID]) -> list[Fault]:
+    """Steps whose approval is not the live one of their revision, or not of the request that was frozen."""
+    with connection.cursor() as cursor:
+        cursor.execute(_APPROVALS, [operation_ids])
+        rows = cursor.fetchall()
+    return [
+        Fault("operation", row[0], f"the approval of step {row[1]}, revision {row[2]}, is not of its request")
+        for row in rows
+    ]
+
+
+def content_faults(entries: dict[UUID, list[EntryRow]]) -> list[Fault]:
+    """For each content of these journals: versions whose state or fields are not as its journal says."""
+    there = set(Content.objects.filter(pk__in=list(entries)).values_list("pk", flat=True))
+    rows: dict[UUID, dict[int, tuple[str, str, str]]] = {of_id: {} for of_id in entries}
+    for version in ContentVersion.objects.filter(of_id__in=list(entries)):
+        body = hashlib.sha256(version.body.encode()).hexdigest()
+        rows[version.of_id][version.number] = (version.state, bytes(version.digest).hex(), body)
+    return [
+        Fault("content", of_id, why)
+        for of_id, lines in entries.items()
+        if (why := "its row is missing" if of_id not in there else _content_difference(rows[of_id], lines))
+    ]
+
+
+def _content_difference(rows: dict[int, tuple[str, str, str]], lines: list[EntryRow]) -> str:
+    states: dict[int, str] = {}
+    digests: dict[int, str] = {}
+    for line in lines:
+        told = json.loads(line.body)
+        states |= {int(number): state for number, state in told.get("states", {}).items()}
+        if line.kind == "content_proposed":
+            digests[told["number"]] = told["digest"]
+    wanted = {
+        number: (state, digests.get(number, ""), digests.get(number, "")) for number, state in states.items()
+    }
+    differing = [number for number in sorted({*rows, *wanted}) if rows.get(number) != wanted.get(number)]
+    return f"version {differing[0]} differs from its journal" if differing else ""
 
 
 def _difference(rows: record.Operation, lines: list[EntryRow]) -> str:

@@ -14,8 +14,9 @@ from opsledger.rules import settling
 from opsledger.rules.learning import HAPPENED, delivered, end_not_delivered, follow_attempts
 from opsledger.rules.next_step import Policies, may_look, tries_left
 from opsledger.rules.record import Hold, KnownBy, Operation, Step
+from opsledger.rules.revisions import begin_revision, may_be_revised
 from opsledger.rules.settling import Moment, NotNow
-from opsledger.rules.states import HoldReason, NoChange, Outcome, StepState
+from opsledger.rules.states import FINAL_STATES, HoldReason, NoChange, Outcome, StepState
 
 
 class Answer(StrEnum):
@@ -23,12 +24,14 @@ class Answer(StrEnum):
     HAPPENED_ACCEPTED = "happened_accepted"  # taken over, delivery not known
     ABSENT_SEND_AGAIN = "absent_send_again"
     ABSENT_END = "absent_end"
+    ABSENT_REVISE = "absent_revise"  # it did not happen, and goes on as a new revision
     STILL_UNKNOWN = "still_unknown"
     CLOSE_UNKNOWN = "close_unknown"
     OURS = "ours"  # the record is ours, the difference accepted
     NOT_OURS = "not_ours"
     KEEP_ONE = "keep_one"  # of several records
     SAME_AGAIN = "same_again"  # the cause of a rejection was mended outside
+    REVISE = "revise"  # with changed parameters or content, under a new key; needs approval
     END_FAILED = "end_failed"
     MORE_TRIES = "more_tries"
     DELIVERED = "delivered"
@@ -43,6 +46,7 @@ _UNKNOWN_ANSWERS = (
     Answer.HAPPENED_ACCEPTED,
     Answer.ABSENT_SEND_AGAIN,
     Answer.ABSENT_END,
+    Answer.ABSENT_REVISE,
     Answer.STILL_UNKNOWN,
     Answer.CLOSE_UNKNOWN,
 )
@@ -54,8 +58,8 @@ ANSWERS: Mapping[HoldReason, tuple[Answer, ...]] = {
     HoldReason.RECORD_DIFFERS: (Answer.OURS, Answer.NOT_OURS, Answer.STILL_UNKNOWN),
     HoldReason.DUPLICATE_FOUND: (Answer.KEEP_ONE, Answer.STILL_UNKNOWN),
     HoldReason.DISPUTED: _UNKNOWN_ANSWERS,
-    HoldReason.REJECTED: (Answer.SAME_AGAIN, Answer.END_FAILED),
-    HoldReason.ATTEMPTS_EXHAUSTED: _TRIES_ANSWERS,
+    HoldReason.REJECTED: (Answer.SAME_AGAIN, Answer.REVISE, Answer.END_FAILED),
+    HoldReason.ATTEMPTS_EXHAUSTED: (Answer.MORE_TRIES, Answer.REVISE, Answer.END_FAILED),
     HoldReason.NOBODY_CLAIMED: _TRIES_ANSWERS,
     HoldReason.TOO_LATE: _TRIES_ANSWERS,
     HoldReason.DELIVERY_NOT_PROVEN: (
@@ -65,11 +69,12 @@ ANSWERS: Mapping[HoldReason, tuple[Answer, ...]] = {
         Answer.STILL_UNKNOWN,
     ),
     HoldReason.DELIVERY_FAILED: (Answer.REPLACED, Answer.END),
-    HoldReason.DATA_MISSING: (Answer.END_FAILED,),
+    HoldReason.DATA_MISSING: (Answer.REVISE, Answer.END_FAILED),
     HoldReason.APPROVAL_NEEDED: (Answer.END_FAILED,),
 }
 # Those after which something may leave this house again; protection stands next to each.
 SENDS_AGAIN = frozenset({Answer.ABSENT_SEND_AGAIN, Answer.SAME_AGAIN, Answer.MORE_TRIES})
+REVISES = frozenset({Answer.REVISE, Answer.ABSENT_REVISE})
 KEEPS_OPEN = frozenset({Answer.STILL_UNKNOWN})
 
 
@@ -84,6 +89,9 @@ class Given:
     next_check_at: datetime | None = None
     keep_later: frozenset[int] = field(default_factory=frozenset)  # later steps that go on, or come back
     others: tuple[str, ...] = ()  # the records beside the kept one, as the hold lists them
+    # of a revision: another content version (None keeps the one it has), and other steps that get it too
+    content_number: int | None = None
+    content_steps: frozenset[int] = field(default_factory=frozenset)
 
 
 def answers_for(operation: Operation, hold: Hold) -> tuple[Answer, ...]:
@@ -95,15 +103,19 @@ def answers_for(operation: Operation, hold: Hold) -> tuple[Answer, ...]:
     step = operation.step(hold.step)
     refused: set[Answer] = set()
     if operation.cancelled:
-        refused |= SENDS_AGAIN
+        refused |= SENDS_AGAIN | REVISES
+    if step.may_have_had_effect or step.integrity_alarm:
+        refused |= {Answer.REVISE}
+    if step.state in FINAL_STATES:
+        refused |= REVISES
     if step.attempts_with(Outcome.CONFIRMED) or step.attempts_with(Outcome.ACCEPTED):
-        refused |= {Answer.ABSENT_SEND_AGAIN}
+        refused |= {Answer.ABSENT_SEND_AGAIN, Answer.ABSENT_REVISE}
     if step.state is StepState.IN_FLIGHT:
-        refused |= {Answer.ABSENT_SEND_AGAIN, Answer.ABSENT_END, Answer.CLOSE_UNKNOWN}
+        refused |= {Answer.ABSENT_SEND_AGAIN, Answer.ABSENT_END, Answer.ABSENT_REVISE, Answer.CLOSE_UNKNOWN}
     elif not step.attempts_with(Outcome.UNKNOWN):
         refused |= {Answer.CLOSE_UNKNOWN}
         if step.state in {StepState.CONFIRMED, StepState.ACCEPTED}:
-            refused |= {Answer.ABSENT_END}
+            refused |= {Answer.ABSENT_END, Answer.ABSENT_REVISE}
         elif step.state is StepState.READY:
             refused |= {Answer.HAPPENED, Answer.HAPPENED_ACCEPTED}
     return tuple(answer for answer in ANSWERS[hold.reason] if answer not in refused)
@@ -176,6 +188,21 @@ def _absent_end(operation: Operation, step: Step, given: Given, moment: Moment) 
     follow_attempts(operation, step, moment)
     if step.state is StepState.READY:  # else another attempt is proven to have happened
         step.state = StepState.FAILED
+
+
+def _absent_revise(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
+    _settle_unknown(step, Outcome.NO_CHANGE, given)
+    follow_attempts(operation, step, moment)
+    _revise(operation, step, given, moment)
+    _bring_back(operation, step, given)
+
+
+def _revise(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
+    number = step.content_number if given.content_number is None else given.content_number
+    begin_revision(operation, step, content_number=number)
+    for other in operation.steps:
+        if other is not step and other.number in given.content_steps and may_be_revised(operation, other):
+            begin_revision(operation, other, content_number=number)
 
 
 def _still_unknown(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
@@ -277,6 +304,8 @@ _APPLY = {
     Answer.HAPPENED_ACCEPTED: _happened_accepted,
     Answer.ABSENT_SEND_AGAIN: _absent_send_again,
     Answer.ABSENT_END: _absent_end,
+    Answer.ABSENT_REVISE: _absent_revise,
+    Answer.REVISE: _revise,
     Answer.STILL_UNKNOWN: _still_unknown,
     Answer.CLOSE_UNKNOWN: _close_unknown,
     Answer.OURS: _happened,

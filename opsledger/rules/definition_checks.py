@@ -14,6 +14,7 @@ from opsledger.rules.definition_types import (
     ClientRetries,
     Credential,
     DestinationDefinition,
+    FieldKind,
     ParamDefinition,
     SecretName,
     SignatureDefinition,
@@ -238,6 +239,8 @@ def check_destination(destination: DestinationDefinition, path: str, problems: P
 @checks(ParamDefinition)
 def check_param(param: ParamDefinition, path: str, problems: Problems) -> None:
     _check_name(param.name, f"{path}.name", problems)
+    if param.sensitive and param.kind is FieldKind.FREE:
+        problems.add(f"{path}.kind", "says free, but the field is sensitive; leave one of them out")
 
 
 @checks(StepDefinition)
@@ -259,6 +262,13 @@ def check_workflow(workflow: WorkflowDefinition, path: str, problems: Problems) 
     if any(step.needs_approval for step in workflow.steps) and not workflow.content:
         problems.add(
             f"{path}.content", "is missing: a step needs approval, but there is no content to approve"
+        )
+    for index, param in enumerate(workflow.params):
+        if param.kind is not None:
+            problems.add(f"{path}.params[{index}].kind", "is for fields of content; params may be sensitive")
+    if workflow.approval_seconds is not None and workflow.approval_seconds < 1:
+        problems.add(
+            f"{path}.approval_seconds", "must be 1 or more: an approval has to be good for something"
         )
     for name in ("owner", "if_nobody"):
         if not getattr(workflow, name).strip():

@@ -116,6 +116,8 @@ class DestinationDefinition:
 
 # Workflows
 
+APPROVAL_SECONDS = 7 * 86_400
+
 
 class ParamType(StrEnum):
     TEXT = "text"
@@ -126,14 +128,31 @@ class ParamType(StrEnum):
     EMAIL = "email"
 
 
+class FieldKind(StrEnum):
+    """What may become of a content field in a new version."""
+
+    FREE = "free"
+    SENSITIVE = "sensitive"  # shown masked; every request that shows content needs approval
+    LOCKED = "locked"  # a new version carries the value of the one before
+
+
 @dataclass(frozen=True, slots=True)
 class ParamDefinition:
     name: str
     label: str
     type: ParamType = ParamType.TEXT
     required: bool = True
-    sensitive: bool = False
+    sensitive: bool = False  # the kind `sensitive` says the same
     max_length: int = 10_000  # characters of a text
+    kind: FieldKind | None = None  # of a content field; None: free
+
+    def __post_init__(self) -> None:
+        if self.kind is FieldKind.SENSITIVE:
+            object.__setattr__(self, "sensitive", True)
+
+    @property
+    def locked(self) -> bool:
+        return self.kind is FieldKind.LOCKED
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +179,11 @@ class WorkflowDefinition:
     steps: tuple[StepDefinition, ...]
     params: tuple[ParamDefinition, ...] = ()
     content: tuple[ParamDefinition, ...] = ()  # fields of the versioned content; none = no content
+    approval_seconds: int | None = None  # how long an approval stays good for a first send; None: seven days
+
+    @property
+    def approved_for_seconds(self) -> int:
+        return APPROVAL_SECONDS if self.approval_seconds is None else self.approval_seconds
 
     def due_seconds_for(self, reason: str) -> int:
         return self.due_seconds.get(reason, self.due_seconds["default"])

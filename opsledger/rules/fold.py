@@ -185,7 +185,7 @@ def _apply_step(step: Step, fields: Mapping[str, Any]) -> None:
             if move not in STEP_MOVES:
                 raise BrokenFold(f"step {step.number} can't move from {move[0].value} to {move[1].value}")
             step.state = move[1]
-        elif name.endswith("_at"):
+        elif name.endswith(("_at", "_until")):
             setattr(step, name, _time(value))
         else:
             setattr(step, name, tuple(value) if name == "not_ours" else value)

@@ -18,9 +18,10 @@ from opsledger.rules.states import FINAL_STATES, NEVER_SENT_STATES, HoldReason, 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The digest of the request that a step would send, or the fields that it lacks."""
+    """The digests of the request that a step would send, or the fields that it lacks."""
 
     digest: str | None = None
+    content_digest: str | None = None  # the same with the key left out: what is approved
     missing: tuple[str, ...] = ()
 
 
@@ -32,7 +33,7 @@ class Policy:
     automatic_recovery: bool = False  # enabled for this destination's action, or declared *not drilled*
     accepted_is_enough: bool = False  # later steps may follow an `accepted` one
     continues_after_failure: bool = False  # this step goes on although an earlier one failed
-    render: Callable[[Operation, Step], Rendered] = lambda operation, step: Rendered("rendered")
+    render: Callable[[Operation, Step], Rendered] = lambda operation, step: Rendered("rendered", "content")
     destination_stopped: bool = False  # paused, circuit open or access refused
 
 
@@ -101,18 +102,22 @@ def _before_sending(operation: Operation, step: Step, policies: Policies, now: d
     if behind:
         return behind
     policy = policies[step.number]
-    missing = policy.render(operation, step).missing if step.request_digest is None else ()
-    if missing:
-        return Next(row=7, hold=HoldReason.DATA_MISSING, facts={"missing": list(missing)})
+    rendered = (
+        policy.render(operation, step) if step.request_digest is None else Rendered(step.request_digest)
+    )
+    if rendered.missing:
+        return Next(row=7, hold=HoldReason.DATA_MISSING, facts={"missing": list(rendered.missing)})
     if step.integrity_alarm:
         # the key was used for something else, or the bytes at hand are not the approved ones
         return Next(row=21, hold=HoldReason.INTEGRITY_ALARM, move=_unless(step, StepState.READY))
-    if step.approval_needed:
-        return Next(row=8, hold=HoldReason.APPROVAL_NEEDED, move=_unless(step, StepState.WAITING))
+    if not approval_stands(step, rendered, now):
+        facts = {"revision": step.revision, "content_number": step.content_number}
+        move = _unless(step, StepState.WAITING)
+        return Next(row=8, hold=HoldReason.APPROVAL_NEEDED, move=move, facts=facts)
     if _too_late(operation, step, now):
         return Next(row=9, hold=HoldReason.TOO_LATE)
     ready = _unless(step, StepState.READY)
-    if step.attempts:
+    if step.attempts_now:
         return _after_no_change(operation, step, policy, now)
     if policy.destination_stopped:
         return Next(row=10, move=ready)
@@ -151,15 +156,36 @@ def _satisfied(operation: Operation, earlier: Step, policy: Policy) -> bool:
     return earlier.state in {StepState.CONFIRMED, StepState.SKIPPED}
 
 
+def approval_stands(step: Step, rendered: Rendered, now: datetime) -> bool:
+    """Whether this request may be sent as far as approval goes (law 7).
+
+    A frozen request was compared when it was frozen, and is again when it is sent. An approval is good for a first send
+    until its end; what follows of the same revision shares it.
+    """
+    if not step.approval_needed:
+        return True
+    if step.approved_digest is None:
+        return False
+    if step.request_digest is None and rendered.content_digest != step.approved_digest:
+        return False
+    return not step.never_left or step.approved_until is None or now < step.approved_until
+
+
 def _too_late(operation: Operation, step: Step, now: datetime) -> bool:
-    latest = _latest_first_send(operation, step)
-    return latest is not None and now >= latest
+    return operation.not_after is not None and _waits_for_latest(step) and now >= operation.not_after
+
+
+def _waits_for_latest(step: Step) -> bool:
+    """The operation's `not_after` is for what was never sent; a person may have waived it."""
+    return step.never_left and not step.lateness_waived
 
 
 def _latest_first_send(operation: Operation, step: Step) -> datetime | None:
-    """The operation's `not_after`, for a step that was never sent; a person may have waived it."""
-    never_sent = all(attempt.no_change is NoChange.NOT_SENT for attempt in step.attempts)
-    return operation.not_after if never_sent and not step.lateness_waived else None
+    """Until when a first send may be made: the operation's latest moment, and the end of its approval."""
+    latest = [operation.not_after] if _waits_for_latest(step) else []
+    if step.approval_needed and step.never_left:
+        latest.append(step.approved_until)
+    return min((moment for moment in latest if moment is not None), default=None)
 
 
 def _send_or_offer(operation: Operation, step: Step, policy: Policy, now: datetime, *, row: int) -> Next:
@@ -180,7 +206,7 @@ def _ready_at(step: Step, now: datetime) -> datetime:
 
 def _after_no_change(operation: Operation, step: Step, policy: Policy, now: datetime) -> Next:
     ready = _unless(step, StepState.READY)
-    last = step.attempts[-1]
+    last = step.attempts_now[-1]
     if last.no_change is NoChange.REJECTED and not step.rejection_waived:
         return Next(row=14, hold=HoldReason.REJECTED, move=ready)
     if not tries_left(step, policy):
@@ -240,8 +266,11 @@ def _may_try_again(step: Step, policy: Policy) -> bool:
     refused = last is not None and last.no_change is NoChange.REJECTED
     done = step.attempts_with(Outcome.CONFIRMED) or step.attempts_with(Outcome.ACCEPTED)
     frozen = step.request_digest is not None  # else nobody knows the bytes that may have been sent
+    approved = not step.approval_needed or step.approved_digest is not None
+    same = all(attempt.revision == step.revision for attempt in step.attempts_with(Outcome.UNKNOWN))
     by_engine = step.performer is Performer.ENGINE
-    return tries_left(step, policy) and frozen and by_engine and not refused and not done
+    may = frozen and approved and same and by_engine
+    return tries_left(step, policy) and may and not refused and not done
 
 
 def _reason_for_unknown(step: Step, policy: Policy, now: datetime) -> HoldReason:

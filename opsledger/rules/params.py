@@ -28,9 +28,11 @@ def check_params(workflow: WorkflowDefinition, params: object) -> tuple[dict[str
     return _check_fields(workflow.params, params, "params")
 
 
-def check_content(workflow: WorkflowDefinition, content: object) -> tuple[dict[str, Any], list[Problem]]:
+def check_content(
+    workflow: WorkflowDefinition, content: object, path: str = "content"
+) -> tuple[dict[str, Any], list[Problem]]:
     """The same for the fields of a content version."""
-    return _check_fields(workflow.content, content, "content")
+    return _check_fields(workflow.content, content, path)
 
 
 def _check_fields(

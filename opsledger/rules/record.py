@@ -98,7 +98,10 @@ class Step:
         None  # for an upsert: whether somebody changed the record since; None: not read
     )
     answered_with_error: bool = False  # a server error was an attempt's answer under this revision's key
-    approval_needed: bool = False
+    approval_needed: bool = False  # by the definition, and always from revision 2 on
+    content_number: int | None = None  # of the content version that its request shows
+    approved_digest: str | None = None  # of the request, key left out; None: this revision is not approved
+    approved_until: datetime | None = None  # a first send later than this needs another approval
     # the plan, derived by next_step
     act: Act = Act.NONE
     act_at: datetime | None = None
@@ -119,8 +122,18 @@ class Step:
         return [attempt for attempt in self.attempts if attempt.outcome is outcome]
 
     @property
+    def attempts_now(self) -> list[Attempt]:
+        """Those of the present revision; what an earlier one was answered says nothing of this request."""
+        return [attempt for attempt in self.attempts if attempt.revision == self.revision]
+
+    @property
     def tries_used(self) -> int:
-        return sum(1 for attempt in self.attempts if attempt.revision == self.revision)
+        return len(self.attempts_now)
+
+    @property
+    def never_left(self) -> bool:
+        """Nothing of the present revision has left the house."""
+        return all(attempt.no_change is NoChange.NOT_SENT for attempt in self.attempts_now)
 
     @property
     def first_possible_at(self) -> datetime | None:

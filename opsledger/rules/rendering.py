@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from opsledger.rules.building import Problems
 from opsledger.rules.definition_types import ActionDefinition, DestinationDefinition
-from opsledger.rules.profile import ProtectionKind
+from opsledger.rules.profile import Protection, ProtectionKind
 from opsledger.rules.reading import Number
 from opsledger.rules.sendable import unsendable
 from opsledger.rules.templates import ABSENT, Absent, look_up, parse, whole
@@ -213,6 +213,30 @@ def _with_key(body: Any, path: list[str], key: str) -> Any:
     if len(path) == 1:
         return {**body, path[0]: key}
     return {**body, path[0]: _with_key(body.get(path[0], {}), path[1:], key)}
+
+
+def keyless_digest(
+    protection: Protection, method: str, url: str, headers: list[tuple[str, str]], body: bytes, parsed: Any
+) -> str:
+    """The digest of a frozen request with the key left out, made from what is about to be sent.
+
+    `parsed` is the body's JSON value, needed where the key stands in the body.
+    """
+    where, _, place = (protection.key_in if protection.kind in _KEYED else "").partition(":")
+    if where == "header":  # the key was put behind the others
+        last = next((n for n in reversed(range(len(headers))) if headers[n][0] == place), None)
+        headers = [pair for index, pair in enumerate(headers) if index != last]
+    if where == "body":
+        body = json_text(_without_key(parsed, place.split("."))).encode("ascii")
+    return request_digest(method, url, headers, body)
+
+
+def _without_key(body: Any, path: list[str]) -> Any:
+    if not isinstance(body, Mapping) or path[0] not in body:
+        return body
+    if len(path) == 1:
+        return {name: value for name, value in body.items() if name != path[0]}
+    return {**body, path[0]: _without_key(body[path[0]], path[1:])}
 
 
 def request_digest(method: str, url: str, headers: list[tuple[str, str]], body: bytes) -> str:

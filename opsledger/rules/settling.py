@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from opsledger.rules.next_step import Policies, decide
+from opsledger.rules.next_step import Policies, Policy, approval_stands, decide
 from opsledger.rules.record import Hold, Operation, Step
 from opsledger.rules.states import FINAL_STATES, HoldReason, OperationState, Outcome, StepState
 
@@ -57,13 +57,20 @@ def _plan(operation: Operation, step: Step, moment: Moment) -> bool:
             step.ready_at = moment.now
         if plan.move is StepState.CANCELLED:
             close_hold(operation, step)
-    if step.state is StepState.READY and step.request_digest is None:  # frozen before the first attempt
-        step.request_digest = moment.policies[step.number].render(operation, step).digest
+    if step.state is StepState.READY and step.request_digest is None:
+        _freeze(operation, step, moment.policies[step.number], moment.now)
     if plan.hold is not None and operation.hold_on(step.number) is None:
         open_hold(operation, step, plan.hold, moment, plan.facts)
         return True
     step.act, step.act_at, step.send_until = plan.act, plan.at, plan.send_until
     return moved
+
+
+def _freeze(operation: Operation, step: Step, policy: Policy, now: datetime) -> None:
+    """Before the first attempt, and only what is approved where an approval is needed."""
+    rendered = policy.render(operation, step)
+    if approval_stands(step, rendered, now):
+        step.request_digest = rendered.digest
 
 
 def derived_state(operation: Operation, policies: Policies) -> OperationState:

@@ -13,7 +13,7 @@ from opsledger.accounts.models import Membership, Person
 from opsledger.accounts.roles import Role
 from opsledger.console import urls
 from opsledger.journal.models import Entry
-from opsledger.ledger.models import Definition, Evidence, Hold
+from opsledger.ledger.models import ContentVersion, Definition, Evidence, Hold
 from opsledger.lib.ids import public
 from opsledger.rules.answers import Answer
 
@@ -36,6 +36,9 @@ def addresses(scenes: Scenes) -> dict[str, tuple[str, str, dict[str, str], set[R
     absent = version | reason | {"answer": "absent", "then": "end", "checked_how": "x"}
     later = {"version": "0", "answer": "unknown", "next_check": "60", **reason}
     mended = {"version": "0", "rate": "1", **reason}
+    letter = scenes.desk.letter()
+    content = f"/approvals/{public('cv', ContentVersion.objects.get(team=scenes.desk.team).pk)}/"
+    changed = f"/approvals/requests/{public('stp', scenes.desk.step(letter).pk)}/"
     settle, ticked = hold_path(hold, "settle"), {"hold": public("hold", hold.pk)}
     return {
         "settle": (settle, "hold", absent, owners),
@@ -53,6 +56,12 @@ def addresses(scenes: Scenes) -> dict[str, tuple[str, str, dict[str, str], set[R
         "reveal evidence": (f"{path_of(opened)}evidence/{evidence}/reveal", "operation", {}, owners),
         "settle event": (hold_path(event, "settle"), "event", {"version": "0", "answer": "first_stands", **reason}, owners),
         "reveal event": (hold_path(event, "reveal"), "event", {}, owners),
+        "decide over content": (f"{content}decide", "content", version | {"answer": "reject", "reason": " "}, owners),
+        "reveal content": (f"{content}reveal", "content", {}, owners),
+        "propose content": (f"{content}propose/version", "content", {"field.subject": "x" * 500}, operators),
+        "reveal to edit": (f"{content}propose/reveal", "content", {}, owners),
+        "approve a request": (f"{changed}decide", "content", {"revision": "7"}, owners),
+        "reveal a request": (f"{changed}reveal", "content", {}, owners),
         "pause": (f"/destinations/{crm}/pause", "destination", {"reason": " "}, operators),
         "resume": (f"/destinations/holds/{public('hold', stop.pk)}/resume", "destination", mended, owners | admin),
         "assign several": ("/inbox/assign/", "inbox", {"owner": "none", **ticked}, operators | admin),
@@ -171,11 +180,13 @@ def test_every_address_of_the_work_pages_is_covered_here(scenes: Scenes) -> None
         for pattern in urls.urlpatterns
         if "<" in str(pattern.pattern) or "inbox/" in str(pattern.pattern)
     }
-    pages = {"operation", "evidence", "evidence_file", "hold", "hold_watch", "inbox_news"}
+    pages = {"operation", "evidence", "evidence_file", "hold", "hold_watch", "inbox_news", "approval",
+             "approval_of_hold", "approval_of_request", "propose"}  # fmt: skip
     settings = {
         name for name in names if name and ("person" in name or "token" in name or name == "new_password")
     }
     writes = {"settle_hold", "look_up_reference", "assign_hold", "note_hold", "check_hold", "reveal_event", "add_note",
               "check_step", "cancel", "withdraw", "reveal", "reveal_evidence", "pause_destination", "resume_destination",
-              "inbox_assign", "inbox_check"}  # fmt: skip
+              "inbox_assign", "inbox_check", "decide_approval", "reveal_approval", "propose_version", "reveal_text",
+              "decide_request", "reveal_request"}  # fmt: skip
     assert names - settings == pages | writes

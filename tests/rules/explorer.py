@@ -8,8 +8,8 @@ look, after the window or a deadline. Two states are the same when record and pe
 and only as far back as a rule looks; so there is an end to them. Each is visited once, nearest first, and a broken law
 comes with a shortest path.
 
-Bounds: two attempts a step; and no further event is added once TRANSITIONS (4,000) were made in a scenario. `all` walks to
-the end of every scenario, which takes hours.
+Bounds: two attempts a step, three revisions; and no further event is added once TRANSITIONS (3,000) were made in a scenario.
+`all` walks to the end of every scenario, which takes hours.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from opsledger.rules import transitions
-from opsledger.rules.answers import KEEPS_OPEN, Answer, Given, answered, answers_for
+from opsledger.rules.answers import KEEPS_OPEN, REVISES, Answer, Given, answered, answers_for
 from opsledger.rules.facts import LookupFact
 from opsledger.rules.learning import Finding
 from opsledger.rules.matching import LookAnswer, judge
-from opsledger.rules.next_step import Policies, Policy
+from opsledger.rules.next_step import Policies, Policy, Rendered
 from opsledger.rules.profile import ActionProfile, FinalEffectBy, ProtectionKind, ReplayMeaning, Retries
 from opsledger.rules.record import Act, Hold, KnownBy, Operation, Performer, Step
+from opsledger.rules.revisions import Approval, approved, moved_to_content
 from opsledger.rules.schedule import counts_as_look
 from opsledger.rules.settling import Moment, NotNow
 from opsledger.rules.states import ENDED_STATES, HoldReason, NoChange, Outcome, StepState
@@ -59,11 +60,12 @@ from tests.rules.laws import (
 from tests.rules.peer import FIELDS, IDENTITY, Peer, consumed, looks, may_arrive, sends
 
 ATTEMPTS_MAX = 2
+APPROVED_TICKS = 2  # how long an approval is good for a first send
 LOOKS_MAX = 5  # beyond the planned ones that people ask for
 _KEEPS_LATER = frozenset(
     {Answer.HAPPENED, Answer.ABSENT_SEND_AGAIN, Answer.CLOSE_UNKNOWN, Answer.LEAVE_ACCEPTED}
 )
-_DENIALS = frozenset({Answer.ABSENT_SEND_AGAIN, Answer.ABSENT_END, Answer.NOT_OURS})
+_DENIALS = frozenset({Answer.ABSENT_SEND_AGAIN, Answer.ABSENT_END, Answer.ABSENT_REVISE, Answer.NOT_OURS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +88,23 @@ class Scenario:
     not_after: float | None = None
     sends_few: bool = False  # step 1 acts or is lost, and nothing else
     second_in_full: bool = False  # step 2 may go in every way, too
+    revises: int = 1  # the last revision that people's answers, or content versions, lead to
+    content: bool = False  # step 1 shows content that needs approval; versions 1 and 2 are proposed in turn
 
     def policies(self) -> tuple[Policy, ...]:
-        first = policy(self.shape, recovers=self.recovers, accepted_is_enough=self.accepted_is_enough)
+        first = policy(
+            self.shape,
+            recovers=self.recovers,
+            accepted_is_enough=self.accepted_is_enough,
+            render=shown_content,
+        )
         second = policy(PLAIN, recovers=False, continues_after_failure=self.continues_after_failure)
         return (first, second)[: self.steps]
+
+
+def shown_content(operation: Operation, step: Step) -> Rendered:
+    """What is sent depends on the content; its key on the revision."""
+    return Rendered(f"bytes {step.content_number}/{step.revision}", f"shown {step.content_number}")
 
 
 @dataclass(slots=True)
@@ -146,9 +160,11 @@ class Walk:
 
     def first(self) -> Node:
         not_after = None if self.scenario.not_after is None else at(self.scenario.not_after)
-        operation = self.world.opened(not_after=not_after, performer=self.scenario.performer)
+        fields = {"approval_needed": True, "content_number": 1} if self.scenario.content else {}
+        operation = self.world.opened(not_after=not_after, performer=self.scenario.performer, **fields)
         for step in operation.steps[1:]:
             step.performer = Performer.ENGINE
+            step.approval_needed, step.content_number = False, None
         return Node(operation, tuple(Peer() for _ in operation.steps), 0)
 
     def _expand(self, key: Hashable, node: Node) -> Iterator[tuple[Hashable, Node]]:
@@ -213,6 +229,7 @@ class Walk:
                 yield from self._look_events(node, step, moment)
                 yield from self._report_events(node, step, moment)
                 yield from self._request_events(node, step, moment)
+                yield from self._version_events(node, step, moment)
         for one in node.operation.holds:
             yield from self._answer_events(node, one, moment)
         yield from self._operation_events(node, moment)
@@ -256,8 +273,10 @@ class Walk:
         if len(step.attempts) >= ATTEMPTS_MAX:
             return
         few = self.scenario.sends_few if number == 1 else not self.scenario.second_in_full
-        shape = self.policies[number].profile
-        for how, peer in sends(node.peers[number - 1], shape, node.tick, few=few):
+        shape, before = self.policies[number].profile, node.peers[number - 1]
+        if before.revision != step.revision:  # another key
+            before = replace(before, revision=step.revision, key_seen=None)
+        for how, peer in sends(before, shape, node.tick, few=few):
             event = Event(f"step {number} is sent: {how}", "claim", number)
             yield event, self._moved(node, after, number, peer)
 
@@ -392,7 +411,11 @@ class Walk:
         step, peer = node.operation.step(one.step), node.peers[one.step - 1]
         reference = next(iter(peer.happened), "X1")
         later = frozenset({other.number for other in node.operation.later(step)})
+        if one.reason is HoldReason.APPROVAL_NEEDED:
+            yield self._approved(node, step, moment)
         for answer in answers_for(node.operation, one):
+            if answer in REVISES and step.revision >= self.scenario.revises:
+                continue
             for keep_later in {frozenset[int](), later} if answer in _KEEPS_LATER else [frozenset[int]()]:
                 given = Given(
                     answer,
@@ -406,6 +429,24 @@ class Walk:
                 label = f"step {step.number}: {one.reason.value} is answered: {answer.value}{kept}"
                 event = Event(label, "answer", step.number, given=given, hold_id=one.id)
                 yield event, self._moved(node, after, step.number, replace(peer, denied=denied))
+
+    def _approved(self, node: Node, step: Step, moment: Moment) -> Step_:
+        shown = self.policies[step.number].render(node.operation, step).content_digest or ""
+        approval = Approval(shown, at(node.tick + APPROVED_TICKS))
+        after = approved(node.operation, {step.number: approval}, moment)
+        event = Event(f"step {step.number}: the request is approved", "approve", step.number)
+        peer = node.peers[step.number - 1]
+        known = tuple(sorted({*peer.approved, step.revision}))
+        return event, self._moved(node, after, step.number, replace(peer, approved=known))
+
+    def _version_events(self, node: Node, step: Step, moment: Moment) -> Iterator[Step_]:
+        if not self.scenario.content or step.revision >= self.scenario.revises:
+            return
+        other = 2 if step.content_number == 1 else 1
+        after = moved_to_content(node.operation, other, moment)
+        if after != node.operation:
+            event = Event(f"content version {other} takes the place of the other", "version", 1)
+            yield event, self._moved(node, after)
 
     def _request_events(self, node: Node, step: Step, moment: Moment) -> Iterator[Step_]:
         if step.act is not Act.LOOK and step.looks < LOOKS_MAX and self.scenario.withdraws:
@@ -506,6 +547,7 @@ def _step_key(step: Step, clock: _Clock) -> Hashable:
             one.no_change,
             one.reference,
             one.known_by,
+            one.revision,
             since(one.opened_at, clock.window) if clock.window else None,
             since(one.lease_ends_at, clock.looks),
         )
@@ -522,14 +564,16 @@ def _step_key(step: Step, clock: _Clock) -> Hashable:
         step.tries_extra,
     )
     plan = (step.act, since(step.act_at, 0), since(step.send_until, 0))
-    return (step.state, step.reference, step.request_digest, attempts, looking, sending, said, plan)
+    asked = (step.revision, step.approval_needed, step.approved_digest, since(step.approved_until, 0))
+    return (step.state, step.reference, step.request_digest, asked, attempts, looking, sending, said, plan)
 
 
 def _peer_key(peer: Peer, tick: int) -> Hashable:
     seen = None if peer.key_seen is None else min(tick - peer.key_seen, WINDOW_SECONDS // TICK_SECONDS)
     asked = None if peer.asked is None else (peer.asked[0], min(tick - peer.asked[2], 4))
     visible = max(peer.visible_at - tick, 0)
-    return (peer.effects, peer.landing, seen, peer.replies, visible, peer.final, peer.denied, asked)
+    known = (peer.revision, peer.approved)
+    return (peer.effects, peer.landing, seen, peer.replies, visible, peer.final, peer.denied, asked, known)
 
 
 # The matrix
@@ -583,8 +627,37 @@ SCENARIOS = (
     Scenario("answers withdrawn", _BOTH, withdraws=True, sends_few=True),
     Scenario("answers withdrawn, final effect by report", _REPORTED, withdraws=True, steps=1),
     Scenario("a restored backup", _KEYED_BOTH, restores=True, sends_few=True),
+    Scenario("content to be approved", content=True, revises=3, steps=1),
+    Scenario(
+        "content to be approved, under a key; cancelled",
+        _KEYED,
+        content=True,
+        revises=2,
+        cancels=True,
+        steps=1,
+    ),
+    Scenario(
+        "content to be approved, looked up, a step after it", _BOTH, content=True, revises=2, sends_few=True
+    ),
+    Scenario(
+        "content to be approved, by an automation",
+        content=True,
+        revises=2,
+        performer=Performer.AUTOMATION,
+        steps=1,
+    ),
+    Scenario(
+        "content to be approved; a restored backup",
+        _KEYED_BOTH,
+        content=True,
+        revises=2,
+        restores=True,
+        steps=1,
+    ),
+    Scenario("revisions", revises=2, steps=1),
+    Scenario("revisions, under a key; deep", _KEYED, revises=2, steps=1, sends_few=True),
 )
-TRANSITIONS_MAX = 4_000
+TRANSITIONS_MAX = 3_000
 
 
 def main(arguments: list[str]) -> int:
@@ -601,7 +674,8 @@ def main(arguments: list[str]) -> int:
         total.seconds += visited.seconds
         sys.stdout.write(f"{line(visited)}\n")
         sys.stdout.flush()
-    sys.stdout.write(f"{line(total)}\n")
+    bound = "to the end" if everything else f"{wanted:,} transitions a scenario"
+    sys.stdout.write(f"{line(total)}\nbounds: {bound}, {ATTEMPTS_MAX} attempts a step, 3 revisions\n")
     return 0
 
 

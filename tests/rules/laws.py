@@ -133,6 +133,7 @@ def _check_sending(operation: Operation, step: Step, policies: Policies, now: da
     hold("row 2: a cancelled operation sends nothing", not operation.cancelled)
     hold("row 3: nothing is sent under a hold", operation.hold_on(step.number) is None)
     hold("what is sent is frozen", step.request_digest is not None)
+    hold("law 7: what is sent is approved", not step.approval_needed or step.approved_digest is not None)
     hold("laws 4 and 8: sent only when ready or unknown", step.state in {StepState.READY, StepState.UNKNOWN})
     outcomes = {attempt.outcome for attempt in step.attempts}
     hold("law 8: done stays done", not outcomes & HAPPENED)
@@ -187,13 +188,27 @@ def check_transition(before: Node, event: Event, after: Node, policies: Policies
         _check_evidence(was, step, event, after.peers[step.number - 1], policies)
         opened = any(one.outcome is None for one in step.attempts[len(was.attempts) :])
         hold("only a claim opens an attempt", not opened or event.kind == "claim")
-    if event.kind not in {"answer", "withdraw"}:
+        _check_change(was, step, event)
+    if event.kind not in {"answer", "withdraw", "version"}:  # another request is another question
         kept = {(one.step, one.reason): one.id for one in old.holds}
         moved = [one for one in new.holds if kept.get((one.step, one.reason), one.id) != one.id]
         hold("an open question stays the same one", not moved)
     check = _OF.get(event.kind)
     if check is not None:
         check(before, event, after, moment)
+
+
+def _check_change(was: Step, step: Step, event: Event) -> None:
+    """Law 7: an approval is given by a person, for one revision; nothing that may have had an effect changes its request."""
+    if step.approved_digest is not None and event.kind != "approve":
+        same = (was.revision, was.content_number) == (step.revision, step.content_number)
+        hold("law 7: a change voids the approval", same)
+        hold("law 7: only a person approves", was.approved_digest == step.approved_digest)
+    if step.revision != was.revision:
+        hold("law 7: revisions are numbered", step.revision == was.revision + 1)
+        hold("law 7: a revision needs approval", step.approval_needed and step.request_digest is None)
+        outcomes = {attempt.outcome for attempt in step.attempts}
+        hold("law 7: only what had no effect is changed", outcomes <= {Outcome.NO_CHANGE})
 
 
 def check_fold(old: Operation, new: Operation) -> None:
@@ -274,11 +289,27 @@ def _check_claim(before: Node, event: Event, after: Node, moment: Moment) -> Non
     hold("row 2: never of a cancelled operation", not before.operation.cancelled)
     hold("row 3: never under a hold", before.operation.hold_on(event.step) is None)
     hold("law 8: never after it happened", not {one.outcome for one in was.attempts} & HAPPENED)
+    _check_approved(was, before, moment)
     if transitions.time_passed(before.operation, moment) == before.operation:
         patch = fold.difference(before.operation, after.operation)
         only = {"steps": {str(event.step): {"state": "in_flight"}}}
         attempts = patch.pop("attempts", {})
         hold("a claim changes its step and nothing else", patch == only and len(attempts) == 1)
+
+
+def _check_approved(step: Step, before: Node, moment: Moment) -> None:
+    earlier = {attempt.outcome for attempt in step.attempts if attempt.revision != step.revision}
+    hold("law 7: the original and the changed request are never both sent", earlier <= {Outcome.NO_CHANGE})
+    if not step.approval_needed:
+        return
+    peer = before.peers[step.number - 1]
+    shown = moment.policies[step.number].render(before.operation, step)
+    hold("law 7: a person approved this revision", step.revision in peer.approved)
+    hold("law 7: and exactly what is sent", step.approved_digest == shown.content_digest)
+    frozen = step.request_digest == shown.digest
+    hold("law 7: the frozen bytes are those", frozen)
+    good = step.approved_until is not None and moment.now < step.approved_until
+    hold("law 7: a first send is made while the approval is good", good or not step.never_left)
 
 
 def _check_lease(before: Node, event: Event, after: Node, moment: Moment) -> None:

@@ -29,6 +29,8 @@ class Peer:
     replies: tuple[str, ...] = ()  # per attempt, the answer that may still come: done:R1, rejected, … or ""
     final: str = ""  # of what was accepted: delivered, bounced
     denied: bool = False  # a person said that it did not happen, and it did
+    approved: tuple[int, ...] = ()  # revisions that a person approved
+    revision: int = 1  # of the key that it was sent under last
     asked: tuple[str, LookupFact, int] | None = None  # a lookup under way: label, its answer to be, tick
 
     @property

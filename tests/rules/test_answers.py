@@ -9,10 +9,10 @@ from itertools import product
 import pytest
 
 from opsledger.rules import transitions
-from opsledger.rules.answers import ANSWERS, SENDS_AGAIN, Answer, Given, answered, answers_for
+from opsledger.rules.answers import ANSWERS, REVISES, SENDS_AGAIN, Answer, Given, answered, answers_for
 from opsledger.rules.next_step import Rendered
 from opsledger.rules.profile import Retries
-from opsledger.rules.record import Act, KnownBy, Operation, Performer
+from opsledger.rules.record import Act, KnownBy, Operation, Performer, Step
 from opsledger.rules.settling import NotNow
 from opsledger.rules.states import (
     DESTINATION_REASONS,
@@ -88,6 +88,10 @@ def late(ticks: float, make: Callable[[World], Operation]) -> Callable[[World], 
     return made
 
 
+def lacks_until_revised(operation: Operation, step: Step) -> Rendered:
+    return Rendered("sent", "shown") if step.revision > 1 else Rendered(missing=("params.x",))
+
+
 ONE_TRY = profile(retries=Retries(tries_max=1, delays_seconds=(1,)))
 FACTS_TWO = {"references": ["T-1", "T-2"]}
 HOLDS = {
@@ -105,7 +109,7 @@ HOLDS = {
     R.TOO_LATE: Asked(two(), late(2, lambda w: w.opened(not_after=at(1)))),
     R.DELIVERY_NOT_PROVEN: Asked(two(message()), late(3, lambda w: w.sent(w.opened(), accepted()))),
     R.DELIVERY_FAILED: Asked(two(message()), bounced),
-    R.DATA_MISSING: Asked(two(render=lambda o, s: Rendered(missing=("params.x",))), lambda w: w.opened()),
+    R.DATA_MISSING: Asked(two(render=lacks_until_revised), lambda w: w.opened()),
     R.APPROVAL_NEEDED: Asked(two(), lambda w: w.opened(approval_needed=True)),
 }
 
@@ -115,6 +119,7 @@ ENDED: Made = ([S.FAILED, S.CANCELLED], O.FAILED, [])
 SENT_AGAIN: Made = ([S.READY, S.WAITING], O.RUNNING, [])
 HAPPENED: Made = ([S.CONFIRMED, S.READY], O.RUNNING, [])
 NEVER_KNOWN: Made = ([S.UNKNOWN, S.CANCELLED], O.CLOSED_UNKNOWN, [])
+REVISED: Made = ([S.WAITING, S.WAITING], O.AWAITING_APPROVAL, [R.APPROVAL_NEEDED])
 NEVER_SENT: Made = ([S.CANCELLED, S.CANCELLED], O.CANCELLED, [])
 
 
@@ -128,6 +133,7 @@ def unknown_answers(reason: HoldReason) -> dict[Answer, Made]:
         A.HAPPENED_ACCEPTED: ([S.ACCEPTED, S.WAITING], O.HELD, [R.DELIVERY_NOT_PROVEN]),
         A.ABSENT_SEND_AGAIN: SENT_AGAIN,
         A.ABSENT_END: ENDED,
+        A.ABSENT_REVISE: REVISED,
         A.STILL_UNKNOWN: still(reason),
         A.CLOSE_UNKNOWN: NEVER_KNOWN,
     }
@@ -145,8 +151,8 @@ TABLE_8: dict[HoldReason, dict[Answer, Made]] = {
         A.STILL_UNKNOWN: still(R.RECORD_DIFFERS),
     },
     R.DUPLICATE_FOUND: {A.KEEP_ONE: HAPPENED, A.STILL_UNKNOWN: still(R.DUPLICATE_FOUND)},
-    R.REJECTED: {A.SAME_AGAIN: SENT_AGAIN, A.END_FAILED: ENDED},
-    R.ATTEMPTS_EXHAUSTED: TRIES,
+    R.REJECTED: {A.SAME_AGAIN: SENT_AGAIN, A.REVISE: REVISED, A.END_FAILED: ENDED},
+    R.ATTEMPTS_EXHAUSTED: TRIES | {A.REVISE: REVISED},
     R.NOBODY_CLAIMED: TRIES,
     R.TOO_LATE: TRIES,
     R.DELIVERY_NOT_PROVEN: {
@@ -156,7 +162,7 @@ TABLE_8: dict[HoldReason, dict[Answer, Made]] = {
         A.STILL_UNKNOWN: still(R.DELIVERY_NOT_PROVEN, S.ACCEPTED),
     },
     R.DELIVERY_FAILED: {A.REPLACED: ENDED, A.END: ENDED},
-    R.DATA_MISSING: {A.END_FAILED: NEVER_SENT},
+    R.DATA_MISSING: {A.REVISE: REVISED, A.END_FAILED: NEVER_SENT},
     R.APPROVAL_NEEDED: {A.END_FAILED: NEVER_SENT},
 }
 PAIRS = [(reason, answer) for reason, answers in TABLE_8.items() for answer in answers]
@@ -211,8 +217,8 @@ def test_a_cancelled_operation_is_never_sent_again(reason: HoldReason) -> None:
     cancelled = transitions.cancel_requested(operation, world.moment)
 
     for hold in cancelled.holds:
-        assert not set(answers_for(cancelled, hold)) & SENDS_AGAIN
-        for answer in SENDS_AGAIN & set(ANSWERS[reason]):
+        assert not set(answers_for(cancelled, hold)) & (SENDS_AGAIN | REVISES)
+        for answer in (SENDS_AGAIN | REVISES) & set(ANSWERS[reason]):
             with pytest.raises(NotNow):
                 give(cancelled, world, answer)
         for answer in answers_for(cancelled, hold):
@@ -441,7 +447,12 @@ def test_what_nothing_is_unknown_about_is_not_said_to_have_happened() -> None:
     operation.steps[0].integrity_alarm = True
     operation = transitions.time_passed(operation, world.moment)
 
-    assert answers_for(operation, operation.holds[0]) == (A.ABSENT_SEND_AGAIN, A.ABSENT_END, A.STILL_UNKNOWN)
+    assert answers_for(operation, operation.holds[0]) == (
+        A.ABSENT_SEND_AGAIN,
+        A.ABSENT_END,
+        A.ABSENT_REVISE,
+        A.STILL_UNKNOWN,
+    )
 
 
 def test_what_is_proven_is_neither_denied_nor_sent_again() -> None:

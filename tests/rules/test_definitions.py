@@ -345,6 +345,30 @@ MISTAKES = {
         "workflow.call.steps",
         "names task more than once",
     ),
+    "a kind for a param": (
+        "workflow/call/params/0/kind",
+        "locked",
+        "workflow.call.params[0].kind",
+        "is for fields of content",
+    ),
+    "no such kind": (
+        "workflow/call/content",
+        [{"name": "text", "label": "Text", "kind": "lock"}],
+        "workflow.call.content[0].kind",
+        "did you mean locked",
+    ),
+    "free and sensitive": (
+        "workflow/call/content",
+        [{"name": "text", "label": "Text", "kind": "free", "sensitive": True}],
+        "workflow.call.content[0].kind",
+        "leave one of them out",
+    ),
+    "an approval for no time": (
+        "workflow/call/approval_seconds",
+        0,
+        "workflow.call.approval_seconds",
+        "must be 1 or more",
+    ),
     "approval of nothing": (
         "workflow/call/steps/0/needs_approval",
         True,

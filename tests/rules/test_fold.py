@@ -99,6 +99,9 @@ def test_the_plan_and_the_pages_facts_are_left_out() -> None:
         ("record_changed", False),
         ("answered_with_error", True),
         ("approval_needed", True),
+        ("content_number", 2),
+        ("approved_digest", "abc"),
+        ("approved_until", at(4)),
     ],
 )
 def test_every_kept_field_of_a_step_comes_back(name: str, value: object) -> None:

@@ -159,6 +159,24 @@ ROWS: dict[str, tuple[World, Make, int, tuple[Act, datetime | None, StepState, H
         3,
         (Act.NONE, None, S.WAITING, R.APPROVAL_NEEDED),
     ),
+    "row 8: the approval is of another request": (
+        World(),
+        lambda world: world.opened(approval_needed=True, approved_digest="other", approved_until=at(9)),
+        3,
+        (Act.NONE, None, S.WAITING, R.APPROVAL_NEEDED),
+    ),
+    "row 8: the approval has come to its end before the first send": (
+        World(),
+        lambda world: world.opened(approval_needed=True, approved_digest="content", approved_until=at(0)),
+        3,
+        (Act.NONE, None, S.WAITING, R.APPROVAL_NEEDED),
+    ),
+    "row 11: approved, and sent while that is good": (
+        World(),
+        lambda world: world.opened(approval_needed=True, approved_digest="content", approved_until=at(9)),
+        11,
+        (Act.SEND, at(0), S.READY, None),
+    ),
     "row 9: past its latest moment, and never sent": (
         World(),
         later(2, lambda world: world.opened(not_after=at(2))),

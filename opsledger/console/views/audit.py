@@ -70,9 +70,13 @@ def _what(line: AuditLine) -> str:
     stopped = line.body.get("stopped") or line.body.get("went_on")
     if stopped:
         return shown(str(stopped), "hold").word
+    if line.body.get("content_number") or (line.subject_kind == "content" and line.body.get("number")):
+        number = line.body.get("content_number") or line.body["number"]
+        return _("content version %(number)s") % {"number": number}
     if line.body.get("version") and line.subject_kind == "definition":
         return _("version %(number)s") % {"number": line.body["version"]}
-    return str(line.body.get("what", ""))
+    what = str(line.body.get("what", ""))
+    return story.revealed_words(what) if line.kind == "revealed" else what
 
 
 def _became(line: AuditLine) -> str:
@@ -94,6 +98,8 @@ def _url(line: AuditLine) -> str:
         return reverse("operation", args=[ids.public("op", line.subject_id)])
     if line.about == "destination":
         return f"{reverse('destinations')}#d-{line.subject_name}"
+    if line.subject_kind == "content" and line.content_version_id is not None:
+        return reverse("approval", args=[ids.public("cv", line.content_version_id)])
     if line.subject_kind == "event":
         return f"{reverse('operations')}?q={line.subject_name}"
     return ""

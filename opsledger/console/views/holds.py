@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 from opsledger.accounts.roles import Permission, allowed
 from opsledger.console import decision, desk, wording
 from opsledger.console.evidence import BodyRow, compared_bodies
-from opsledger.console.forms import Lacking, by_person, new_owner, read_decision, typed, version_of
+from opsledger.console.forms import TYPED, Lacking, by_person, new_owner, read_decision, typed, version_of
 from opsledger.console.http import ConsoleRequest, back_to, page, see_other, wants_fragment
 from opsledger.console.permissions import why_not
 from opsledger.console.templatetags.ops import words_of_span
@@ -43,6 +43,9 @@ from opsledger.ledger.queries.page import HoldView, OperationView, operation_of
 from opsledger.ledger.queries.timeline import names_of, story_of
 from opsledger.lib import ids
 from opsledger.rules.answers import SENDS_AGAIN, Answer
+
+# Fields of the panel that show what is wrong with them; anything else is said above the form.
+FIELDS = frozenset({*TYPED, "content.version", "revise"})
 
 
 def _hold(request: ConsoleRequest, public: str) -> Hold:
@@ -82,7 +85,8 @@ def settle(request: ConsoleRequest, hold: str) -> HttpResponse:
     except Lacking as why:
         return _again(request, view, _typed(request, errors=why.errors))
     except Refused as why:
-        return _again(request, view, _typed(request, errors={why.field or "form": why.why}))
+        field = why.field if why.field in FIELDS or why.field.startswith("params.") else "form"
+        return _again(request, view, _typed(request, errors={field: why.why}))
     except _NotCompared as stop:
         return _again(request, view, _typed(request, errors=stop.errors, reading=stop.reading))
 
@@ -114,7 +118,12 @@ def _wanted(
     step = view.step(current.record.step).step
     planned = step.act_at if step.act == "look" else None
     wanted = read_decision(
-        request.POST, {card.value: card for card in cards}, now=view.now, planned_look=planned
+        request.POST,
+        {card.value: card for card in cards},
+        now=view.now,
+        planned_look=planned,
+        revisable=decision.revisable(view, current.record.step, cards),
+        content_id=operations.content_id_of(view),
     )
     if wanted.answer is Answer.REPLACED and wanted.replaced_by.strip():
         _replacement(view, wanted.replaced_by)

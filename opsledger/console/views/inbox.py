@@ -228,7 +228,7 @@ def _who(name: str) -> str:
 @lru_cache(maxsize=8)
 def _address(name: str) -> str:
     """The address of a page with `X` where an id goes; resolving it fifty times is not free."""
-    return reverse(name, args=["X"]) if name in {"operation", "hold"} else reverse(name)
+    return reverse(name, args=["X"]) if name in {"operation", "hold", "approval_of_hold"} else reverse(name)
 
 
 def _sub(text_id: str, destination: str) -> str:
@@ -245,8 +245,10 @@ def _button(hold: str, called: str, address: str, key: str, word: str, tail: str
 
 
 def url_of(line: inbox.HoldLine, query: str = "", hold: str = "") -> str:
-    """Where a hold is answered: its operation, its destination, or its own page."""
+    """Where a hold is answered: its operation, its destination, what is to be approved, or its own page."""
     hold = hold or ids.public("hold", line.id)
+    if line.reason is HoldReason.APPROVAL_NEEDED:
+        return _address("approval_of_hold").replace("X", hold)
     if line.operation_id is not None:
         address = _address("operation").replace("X", ids.public("op", line.operation_id))
         return f"{address}?{query}{'&' if query else ''}hold={hold}#decide"

@@ -33,7 +33,7 @@ from opsledger.ledger.actions.settle import (
     settle_note_on_operation,
     settle_withdraw,
 )
-from opsledger.ledger.queries import inbox
+from opsledger.ledger.queries import approvals, inbox
 from opsledger.ledger.queries.comparison import Findings, findings
 from opsledger.ledger.queries.operations import find_id
 from opsledger.ledger.queries.page import HoldView, OperationView, operation_of
@@ -126,6 +126,7 @@ def context_of(request: ConsoleRequest, view: OperationView, asked: Asked | None
         reverse=True,
     )
     shown = request.GET.get("show", "everything")
+    shown_by = approvals.approvals_of(view.record.id)
     return {
         "view": view,
         "record": view.record,
@@ -135,7 +136,8 @@ def context_of(request: ConsoleRequest, view: OperationView, asked: Asked | None
         "replaces": ids.public("op", view.record.replaces) if view.record.replaces else "",
         "replaced_by": [ids.public("op", one) for one in view.record.replaced_by],
         "list_query": request.POST.get("list", "") or _list_query(request),
-        "steps": [_step_line(one, view) for one in view.steps],
+        "steps": [_step_line(one, view, shown_by.get(one.step.number)) for one in view.steps],
+        "content_public": _content_public(shown_by),
         "crumbs": _crumbs(request, view, hold),
         "items": story.folded(item for item in items if shown in {"everything", item.about}),
         "planned": story.planned_of(view) if not _before(request) else [],
@@ -182,7 +184,11 @@ def _decision(
         return {"hold": None}
     known = desk.known_of(line, view.now)
     step = view.step(hold.record.step)
+    revisable = decision.revisable(view, hold.record.step, cards)
     return {
+        "revise_fields": revisable.fields(asked.typed) if revisable else [],
+        "revisable": revisable,
+        "to_approve": hold.record.reason is HoldReason.APPROVAL_NEEDED,
         "hold": hold.record,
         "hold_public": ids.public("hold", hold.record.id),
         "hold_step": step,
@@ -306,7 +312,41 @@ def _links(step: Any, found: Findings) -> list[tuple[str, str]]:
     return links
 
 
-def _step_line(step: Any, view: OperationView) -> dict[str, Any]:
+def content_id_of(view: OperationView) -> str:
+    """The content that the operation shows, by the caller’s own id; "" where it shows none."""
+    of_id = view.record.loaded.content_id
+    return approvals.newest_text(of_id).content_id if of_id else ""
+
+
+def _content_public(shown_by: dict[int, approvals.StepApproval]) -> str:
+    """A content version of the operation, to go on from with another one; "" where it shows no content."""
+    known = [one.version_id for one in shown_by.values() if one.version_id]
+    return ids.public("cv", known[0]) if known else ""
+
+
+def _approval_words(found: approvals.StepApproval | None, view: OperationView) -> tuple[str, str]:
+    """Content version and approval of a step in a few words, and where they are shown; "" for steps without."""
+    if found is None:
+        return "", ""
+    said = _("content version %(number)s") % {"number": found.content_number} if found.content_number else ""
+    if found.approved_by:
+        by = _("approved by %(name)s") % {"name": found.approved_by}
+        step = view.step(found.number).step
+        until = found.approved_until if step.never_left and found.approved_until else None
+        if until:
+            by = _("approved by %(name)s until %(time)s") % {
+                "name": found.approved_by,
+                "time": desk.clock(until, view.now),
+            }
+        said = f"{said}, {by}" if said else by
+    elif found.approval_needed:
+        said = f"{said}, {_('not approved')}" if said else _("not approved")
+    if found.version_id and not found.alone:
+        return said, reverse("approval", args=[ids.public("cv", found.version_id)])
+    return said, reverse("approval_of_request", args=[ids.public("stp", found.step_id)])
+
+
+def _step_line(step: Any, view: OperationView, found: approvals.StepApproval | None) -> dict[str, Any]:
     attempts = len(step.step.attempts)
     state = step.step.state
     since = {StepState.UNKNOWN: step.step.unknown_at, StepState.ACCEPTED: step.step.accepted_at}.get(state)
@@ -318,7 +358,11 @@ def _step_line(step: Any, view: OperationView) -> dict[str, Any]:
     elif state in {StepState.WAITING, StepState.READY}:
         tail.append(_("not sent"))
     held = view.rules.hold_on(step.step.number)
+    approval, approval_url = _approval_words(found, view)
     return {
+        "approval": approval,
+        "approval_url": approval_url,
+        "revision": step.record.revision if step.record.revision > 1 else None,
         "number": step.step.number,
         "title": step.title,
         "word": wording.step_word(step.step),

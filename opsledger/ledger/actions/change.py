@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -20,13 +20,14 @@ from django.db import connection, transaction
 from opsledger.journal.append import Line, append, body
 from opsledger.ledger import definitions, records
 from opsledger.ledger.actions.references import belongs_to_one, references_of
+from opsledger.ledger.approvals import Asked, without_approver
 from opsledger.ledger.records import Loaded
 from opsledger.ledger.sql import statement
 from opsledger.lib.ids import new_id
 from opsledger.rules.fold import difference
 from opsledger.rules.record import Hold, Operation, Step
 from opsledger.rules.settling import Moment
-from opsledger.rules.states import OperationState, Outcome, StepState
+from opsledger.rules.states import HoldReason, OperationState, Outcome, StepState
 
 ENDED = frozenset(
     {OperationState.COMPLETED, OperationState.FAILED, OperationState.CANCELLED, OperationState.CLOSED_UNKNOWN}
@@ -45,6 +46,11 @@ class Change:
     attempt_facts: Mapping[UUID, Mapping[str, Any]] = field(default_factory=dict)  # what the transport saw
     closed_by: str = "evidence"  # who ends the holds that this change ends
     answer: str = ""
+    # where it begins revisions or approves: who changed the requests and how, and the approval that covers them
+    revision_kind: str = "revised"
+    author_person: UUID | None = None
+    approval_id: UUID | None = None
+    void_reason: str = "the request changed"
     quiet: bool = False  # nothing changed: write neither rows nor a line
 
 
@@ -90,8 +96,40 @@ def change_here(changes: Mapping[UUID, Change]) -> dict[UUID, Changed]:
         changed = Changed(whole, after)
         done[operation_id] = changed
         writing.append((one, changed))
+    name_unapprovable([changed for _, changed in writing])
     _write(writing)
     return done
+
+
+def name_unapprovable(written: Iterable[Changed], recorders: Mapping[UUID, str] | None = None) -> None:
+    """Says in the new questions *approval needed* where nobody of the team may answer them; `hold_row` gives these to
+    the team's fallback owner."""
+    asking = [
+        (
+            hold,
+            Asked(
+                c.loaded.team_id,
+                c.loaded.id,
+                c.loaded.step_ids[hold.step],
+                *_content_shown(c, hold),
+                (recorders or {}).get(c.loaded.id, ""),
+            ),
+        )
+        for c in written
+        for hold in c.after.holds
+        if hold.reason is HoldReason.APPROVAL_NEEDED and NOBODY_MAY not in hold.facts
+    ]
+    nobody = without_approver([asked for _, asked in asking])
+    for hold, asked in asking:
+        hold.facts = {**hold.facts, NOBODY_MAY: asked.step_id in nobody}
+
+
+NOBODY_MAY = "nobody_may_approve"
+
+
+def _content_shown(changed: Changed, hold: Hold) -> tuple[UUID | None, int | None]:
+    number = changed.after.step(hold.step).content_number
+    return (changed.loaded.content_id, number) if number is not None else (None, None)
 
 
 def _write(writing: list[tuple[Change, Changed]]) -> None:
@@ -129,14 +167,52 @@ class _Documents:
             old = before.step(step.number)
             if old != step:
                 self.rows["steps"].append(_step_row(changed, step))
+                self._revision(one, changed, old, step)
+                self._approval(one, changed, old, step)
                 self._request(changed, old, step)
                 self._references(changed, old, step)
             self._attempts(one, changed, old, step)
         self._holds(one, changed)
         self.rows["evidence"].extend(_evidence_row(changed, kept) for kept in one.evidence)
 
+    def _revision(self, one: Change, changed: Changed, old: Step, step: Step) -> None:
+        if step.revision == old.revision:
+            return
+        self.rows["revisions"].append(
+            {
+                "step_id": str(changed.loaded.step_ids[step.number]),
+                "number": step.revision,
+                "kind": one.revision_kind,
+                "params": changed.loaded.revised.get(step.number, "{}"),
+                "content_number": step.content_number,
+                "author": one.actor,
+                "author_person_id": str(one.author_person) if one.author_person else None,
+            }
+        )
+
+    def _approval(self, one: Change, changed: Changed, old: Step, step: Step) -> None:
+        """What was approved and is changed, or approved anew, is void; what is approved now is written down."""
+        before = (old.revision, old.approved_digest, old.approved_until)
+        if before == (step.revision, step.approved_digest, step.approved_until):
+            return
+        step_id = str(changed.loaded.step_ids[step.number])
+        if old.approved_digest is not None:
+            void = {"step_id": step_id, "revision": old.revision, "void_reason": one.void_reason}
+            self.rows["voided_approvals"].append(void)
+        if step.approved_digest is not None:
+            self.rows["approved_requests"].append(
+                {
+                    "approval_id": str(one.approval_id),
+                    "step_id": step_id,
+                    "revision": step.revision,
+                    "request_digest": step.approved_digest,
+                    "approved_until": _time(step.approved_until),
+                }
+            )
+
     def _request(self, changed: Changed, old: Step, step: Step) -> None:
-        if step.request_digest and old.request_digest != step.request_digest:
+        before = (old.revision, old.request_digest)
+        if step.request_digest and before != (step.revision, step.request_digest):
             outgoing = changed.loaded.renderings[step.number]
             self.rows["requests"].append(
                 {
@@ -209,10 +285,14 @@ class _Documents:
                     cursor.execute(statement(name), [json.dumps(self.rows[name])])
 
 
-# Holds close before others open (one open hold per step); references are freed before they are held.
+# Holds close before others open (one open hold per step); references are freed before they are held; approvals become void
+# before others are given.
 _ORDER = (
     "operations",
     "requests",
+    "revisions",
+    "voided_approvals",
+    "approved_requests",
     "steps",
     "attempts",
     "new_attempts",
@@ -268,6 +348,9 @@ def _step_row(changed: Changed, step: Step) -> dict[str, Any]:
         "record_changed": step.record_changed,
         "answered_with_error": step.answered_with_error,
         "approval_needed": step.approval_needed,
+        "content_number": step.content_number,
+        "approved_digest": step.approved_digest,
+        "approved_until": _time(step.approved_until),
         "act": step.act,
         "act_at": _time(step.act_at),
         "send_until": _time(step.send_until),
@@ -288,6 +371,7 @@ def hold_row(changed: Changed, hold: Hold) -> dict[str, Any]:
         "reason": hold.reason,
         "due_seconds": workflow.due_seconds_for(hold.reason.value),
         "owner_id": str(loaded.owner_id) if loaded.owner_id else None,
+        "falls_back": bool(hold.facts.get(NOBODY_MAY)),  # to the team's fallback owner
         "facts": _text(hold.facts),
         "if_nobody": workflow.if_nobody,
         "title": loaded.title,

@@ -34,7 +34,9 @@ class ClaimedSend:
     destination_version_id: UUID
     action: str
     destination_slug: str
-    request_digest: str  # as approved and frozen on the step
+    request_digest: str  # as frozen on the step
+    approval_needed: bool
+    approved_digest: str | None  # of the request with the key left out, as a person approved it
     send_until: datetime | None  # a send that begins later would be unprotected, or too late
     method: str
     url: str
@@ -66,6 +68,7 @@ class ClaimedLook:
     team_id: UUID
     params: str
     asked_at: datetime  # before the destination is asked
+    revised: str | None  # parameters that the present revision changed
     hint: str | None  # a reference that the destination itself named for an unsettled attempt
 
 

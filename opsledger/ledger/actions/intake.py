@@ -10,8 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +18,7 @@ from django.db import connection, transaction
 from opsledger.accounts.models import Membership
 from opsledger.accounts.permissions import Role
 from opsledger.ledger import definitions
+from opsledger.ledger.actions.content import move_operations
 from opsledger.ledger.actions.definitions import UnknownWorkflow, current_workflow
 from opsledger.ledger.actions.events import (
     EventQuestion,
@@ -37,6 +36,8 @@ from opsledger.ledger.actions.evidence import record_event_report_here
 from opsledger.ledger.actions.open import NewOperation, Opened, open_operations, open_operations_here
 from opsledger.ledger.actions.references import once_more
 from opsledger.ledger.actions.settle import By
+from opsledger.ledger.actions.showing import with_content_here
+from opsledger.ledger.actions.wanted import NamedEvent, Taken, Verdict, Wanted, WantedContent, refused
 from opsledger.ledger.records import lock
 from opsledger.lib.ids import parse
 from opsledger.rules.building import Problem
@@ -44,60 +45,37 @@ from opsledger.rules.definitions import check_params
 from opsledger.rules.identity import refuse_operation_id
 from opsledger.rules.states import HoldReason, OperationState, StepState
 
+__all__ = [
+    "Delivered",
+    "NamedEvent",
+    "Taken",
+    "Verdict",
+    "Wanted",
+    "WantedContent",
+    "open_delivery",
+    "open_intended",
+    "open_intended_here",
+]
+
 _SETTLED = frozenset(
     {OperationState.COMPLETED, OperationState.FAILED, OperationState.CANCELLED, OperationState.CLOSED_UNKNOWN}
 )
 _MAY_HAVE_AN_EFFECT = frozenset({StepState.IN_FLIGHT, StepState.ACCEPTED, StepState.UNKNOWN})
 
 
-@dataclass(frozen=True, slots=True)
-class NamedEvent:
-    """An event by the name that its source gave it."""
-
-    source: str  # slug
-    event_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What somebody asks to have recorded, as it was read. Nothing of it is checked yet."""
-
-    operation_id: str
-    workflow: str
-    params: Mapping[str, Any]
-    owner: str | None = None  # a sign-in name
-    replaces: str | None = None  # `op_…` or an own id
-    not_after: datetime | None = None
-    event: NamedEvent | None = None  # named by an automation
-    event_id: UUID | None = None  # of an event that is in the ledger already
-    has_content: bool = False
-
-
-class Verdict(StrEnum):
-    RECORDED = "recorded"
-    SAME = "same"  # the same one again
-    CONFLICT = "conflict"  # the id is taken by another action
-    REPLACED_IS_OPEN = "replaced_is_open"
-    REFUSED = "refused"
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """What became of one wanted operation. `problems` are (field, message), for a refusal."""
-
-    verdict: Verdict
-    opened: Opened | None = None
-    problems: tuple[Problem, ...] = ()
-    why: str = ""
-
-
 def open_intended(team_id: UUID, wanted: Sequence[Wanted], by: By) -> list[Taken]:
     """Records what can be recorded, in one transaction; one answer each, in order. Call it outside transactions."""
     checked = [_checked(team_id, one, by) for one in wanted]
-    if not any(one.owner or one.event or one.event_id or one.replaces for one in wanted):
+    if not any(one.owner or one.event or one.event_id or one.replaces or one.content for one in wanted):
         return _answered(checked, open_operations)
+    proposed: set[UUID] = set()
     with transaction.atomic(durable=True):
-        return _open(team_id, wanted, checked)
+        if any(one.content for one in wanted):
+            checked = with_content_here(team_id, wanted, checked, by, proposed)
+        taken = _open(team_id, wanted, checked)
+    for of_id in sorted(proposed):
+        move_operations(of_id)
+    return taken
 
 
 def open_intended_here(team_id: UUID, wanted: Sequence[Wanted], by: By) -> list[Taken]:
@@ -126,10 +104,6 @@ def _taken(opened: Opened) -> Taken:
     return Taken(Verdict.RECORDED if opened.new else Verdict.SAME, opened)
 
 
-def _refused(*problems: Problem) -> Taken:
-    return Taken(Verdict.REFUSED, problems=problems)
-
-
 # 1. What one of them must hold by itself
 
 
@@ -138,13 +112,13 @@ def _checked(team_id: UUID, one: Wanted, by: By) -> NewOperation | Taken:
     try:
         current = current_workflow(team_id, one.workflow)
     except UnknownWorkflow as why:
-        return _refused(*problems, ("workflow", str(why)))
+        return refused(*problems, ("workflow", str(why)))
     params, wrong = check_params(definitions.workflow(current.version_id), one.params)
     problems += wrong
-    if one.has_content:
+    if one.content and not definitions.workflow(current.version_id).content:
         problems.append(("content", _NO_CONTENT.format(one.workflow)))
     if problems:
-        return _refused(*problems)
+        return refused(*problems)
     return NewOperation(
         team_id=team_id,
         operation_id=one.operation_id,
@@ -173,9 +147,7 @@ def _with_owners(
             return new
         person_id = known.get(one.owner.strip().lower())
         if person_id is None:
-            return _refused(
-                ("owner", "must be the sign-in name of an active person with the role owner here")
-            )
+            return refused(("owner", "must be the sign-in name of an active person with the role owner here"))
         return replace(new, owner_id=person_id)
 
     return [named(one, new) for one, new in zip(wanted, checked, strict=True)]
@@ -199,7 +171,7 @@ def _with_events(
         try:
             event_id = open_named_event_here(team_id, one.event.source, one.event.event_id, actor=new.actor)
         except UnknownSource as why:
-            found.append(_refused((f"source_event.{why.field}", str(why))))
+            found.append(refused((f"source_event.{why.field}", str(why))))
             continue
         found.append(replace(new, event_id=event_id))
     return found
@@ -221,7 +193,7 @@ def _with_replaced(
             return new
         found = earlier.get(one.replaces)
         if found is None:
-            return _refused(("replaces", "names no operation of this team"))
+            return refused(("replaces", "names no operation of this team"))
         if one.replaces == one.operation_id or found.why:
             why = found.why or "An operation can't replace itself."
             return Taken(Verdict.REPLACED_IS_OPEN, Opened(found.id, found.state, False), why=why)

@@ -19,18 +19,34 @@ from django.db import connection, transaction
 
 from opsledger.journal.append import Line, append, body
 from opsledger.ledger import definitions, rendering
-from opsledger.ledger.actions.change import Changed, _time, hold_row
+from opsledger.ledger.actions.change import Changed, _time, hold_row, name_unapprovable
 from opsledger.ledger.clock import lately_now
 from opsledger.ledger.records import Loaded, lock
 from opsledger.ledger.sql import statement
 from opsledger.lib.ids import new_id
 from opsledger.lib.strict_json import projection
+from opsledger.rules.content import content_part
 from opsledger.rules.fold import opened
 from opsledger.rules.identity import canonical_json, operation_digest, step_identity
 from opsledger.rules.next_step import Policy
 from opsledger.rules.record import Operation, Step
 from opsledger.rules.rendering import render_text
 from opsledger.rules.settling import Moment, settled
+
+
+@dataclass(frozen=True, slots=True)
+class ShownContent:
+    """The content that an operation is recorded with: the version that was named, and the one that it shows.
+
+    They differ where a newer one has been proposed meanwhile; then a person approves what is shown.
+    """
+
+    id: UUID  # of the content
+    content_id: str
+    digest: bytes  # of the named version's fields: what makes the operation the same one again
+    named: int
+    number: int  # of the version that is shown
+    body: str  # its stored text
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +63,7 @@ class NewOperation:
     event_id: UUID | None = None
     replaces: UUID | None = None
     not_after: datetime | None = None
+    content: ShownContent | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +91,18 @@ def open_operations(wanted: Sequence[NewOperation]) -> list[Opened]:
 def open_operations_here(wanted: Sequence[NewOperation]) -> list[Opened]:
     """The same inside a transaction that the caller has opened (an event and its operation commit together)."""
     now = lately_now()
-    built = [_build(one, now) for one in wanted]
+    loaded = [_build(one, now) for one in wanted]
+    name_unapprovable(
+        [Changed(one, one.record) for one in loaded],
+        recorders={one.id: new.actor for one, new in zip(loaded, wanted, strict=True)},
+    )
+    built = [(one, _row(new, one)) for one, new in zip(loaded, wanted, strict=True)]
     new: set[UUID] = set()
     if built:
         with connection.cursor() as cursor:
             cursor.execute(statement("open_operations"), [json.dumps([row for _, row in built])])
             new = {row[0] for row in cursor.fetchall()}
-    answers = [
-        Opened(loaded.id, loaded.record.state, True) if loaded.id in new else None for loaded, _ in built
-    ]
+    answers = [Opened(one.id, one.record.state, True) if one.id in new else None for one in loaded]
     again = [index for index, answer in enumerate(answers) if answer is None]
     known = _known([wanted[index] for index in again])
     for index in again:
@@ -91,7 +111,7 @@ def open_operations_here(wanted: Sequence[NewOperation]) -> list[Opened]:
     return [answer for answer in answers if answer is not None]
 
 
-def _build(one: NewOperation, now: datetime) -> tuple[Loaded, dict[str, Any]]:
+def _build(one: NewOperation, now: datetime) -> Loaded:
     workflow = definitions.workflow(one.workflow_version_id)
     operation_uuid = new_id()
     record = Operation(str(operation_uuid), now, [], not_after=one.not_after)
@@ -100,28 +120,41 @@ def _build(one: NewOperation, now: datetime) -> tuple[Loaded, dict[str, Any]]:
         operation_uuid, one.team_id, one.operation_id, title, 1, one.owner_id,
         one.workflow_version_id, workflow.slug, None, now, record, None,
     )  # fmt: skip
+    if one.content:
+        loaded.content_id, loaded.contents = one.content.id, {one.content.number: one.content.body}
     for number, words in enumerate(workflow.steps, start=1):
         definition_id, version_id = one.destinations[number]
-        record.steps.append(Step(number, words.name, words.destination, words.action, words.performer))
+        step = Step(number, words.name, words.destination, words.action, words.performer)
+        asks = definitions.asks_for(one.workflow_version_id, number, version_id)
+        step.approval_needed = asks.approval
+        if one.content and asks.content:
+            step.content_number = one.content.number
+            step.approval_needed |= one.content.number != one.content.named
+        record.steps.append(step)
         loaded.step_ids[number], loaded.destination_ids[number] = new_id(), definition_id
         loaded.identities[number] = step_identity(one.team_id.bytes, one.operation_id, words.name)
         loaded.policies[number] = Policy(
             profile=definitions.destination(version_id).actions[words.action].profile,
             accepted_is_enough=words.accepted_is_enough,
             continues_after_failure=words.continues_after_failure,
-            render=rendering.renderer(loaded, number, version_id, lambda: one.params),
+            render=rendering.renderer(loaded, number, version_id, one.params),
         )
     moment = Moment(now, loaded.policies, lambda: str(new_id()))
     settled(record, moment)
-    return loaded, _row(one, loaded)
+    return loaded
 
 
 def _row(one: NewOperation, loaded: Loaded) -> dict[str, Any]:
     workflow = definitions.workflow(one.workflow_version_id)
     params = canonical_json(one.params)
-    digest = operation_digest(workflow.slug, params, b"")
+    digest = operation_digest(workflow.slug, params, _content_part(one))
     changed = Changed(loaded, loaded.record)
-    facts = {"digest": digest.hex(), "workflow": workflow.slug, **opened(loaded.record)}
+    facts = {
+        "digest": digest.hex(),
+        "workflow": workflow.slug,
+        **_content_facts(one),
+        **opened(loaded.record),
+    }
     return {
         "id": str(loaded.id),
         "team_id": str(one.team_id),
@@ -133,6 +166,7 @@ def _row(one: NewOperation, loaded: Loaded) -> dict[str, Any]:
         "digest": digest.hex(),
         "state": loaded.record.state,
         "owner_id": str(one.owner_id) if one.owner_id else None,
+        "content_id": str(one.content.id) if one.content else None,
         "first_event_id": str(one.event_id) if one.event_id else None,
         "replaces_id": str(one.replaces) if one.replaces else None,
         "not_after": one.not_after.isoformat() if one.not_after else None,
@@ -144,9 +178,20 @@ def _row(one: NewOperation, loaded: Loaded) -> dict[str, Any]:
         "requests": [
             {"step_id": str(loaded.step_ids[number]), "revision": 1, **outgoing.row()}
             for number, outgoing in loaded.renderings.items()
+            if loaded.record.step(number).request_digest is not None  # else it waits for its approval
         ],
         "holds": [hold_row(changed, hold) for hold in loaded.record.holds],
     }
+
+
+def _content_part(one: NewOperation) -> bytes:
+    return content_part(one.content.content_id, one.content.digest) if one.content else b""
+
+
+def _content_facts(one: NewOperation) -> dict[str, Any]:
+    if one.content is None:
+        return {}
+    return {"content": str(one.content.id), "content_named": one.content.named}
 
 
 def _new_step(one: NewOperation, changed: Changed, step: Step) -> dict[str, Any]:
@@ -197,6 +242,8 @@ def _compare(one: NewOperation, row: Mapping[str, Any], known: Mapping[tuple[UUI
     if bytes(digest).hex() == row["digest"]:
         return Opened(found_id, state, False)
     differs = [] if workflow_slug == row["workflow_slug"] else ["workflow"]
+    if operation_digest(workflow_slug, params, _content_part(one)) != bytes(digest):
+        differs.append("content")
     ours, theirs = rendering.read_params(params), rendering.read_params(row["params"])
     differs += [
         f"params.{name}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -11,15 +11,16 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from opsledger.journal.append import Line, append, body, keep_text
+from opsledger.ledger.actions import revise
 from opsledger.ledger.actions.change import Change, Changed, NewEvidence, change_here
 from opsledger.ledger.actions.record import statement_evidence
 from opsledger.ledger.actions.references import once_more, references_of, taken_by_other, taken_from
-from opsledger.ledger.models import Hold
+from opsledger.ledger.models import ContentVersion, Hold
 from opsledger.ledger.models import Operation as OperationRow
 from opsledger.ledger.records import Loaded, lock
 from opsledger.lib.ids import parse
 from opsledger.rules import transitions
-from opsledger.rules.answers import SENDS_AGAIN, Answer, Given, answered
+from opsledger.rules.answers import REVISES, SENDS_AGAIN, Answer, Given, answered
 from opsledger.rules.record import Operation
 from opsledger.rules.settling import Moment, NotNow
 
@@ -71,9 +72,13 @@ class Decision:
     )
     replaced_by: str = ""
     ticket: str = ""
+    # of a revision: the parameters that change (None takes one away), and another content version by id and number
+    params: Mapping[str, Any] = field(default_factory=dict)
+    content: tuple[str, int] | None = None
 
 
 REASON_LENGTH_MAX = 4000
+_SAY_ABSENT = frozenset({Answer.ABSENT_SEND_AGAIN, Answer.ABSENT_END, Answer.ABSENT_REVISE})
 NEEDS_REFERENCE = frozenset({Answer.HAPPENED, Answer.KEEP_ONE, Answer.OURS})
 NAMES_REFERENCE = NEEDS_REFERENCE | {Answer.HAPPENED_ACCEPTED, Answer.DELIVERED}
 
@@ -96,6 +101,7 @@ def _settle_hold(hold_id: UUID, decision: Decision, by: By, extra: tuple[NewEvid
         hold = Hold.objects.select_related("step").get(pk=hold_id)
         if hold.operation_id is None or hold.step is None:
             raise Refused("This hold is not about a step; it is settled where it belongs.")
+        content = _content_for(hold, decision)
         lock([hold.operation_id])
         hold.refresh_from_db()
         if hold.version != decision.version or hold.closed_at is not None:
@@ -104,17 +110,25 @@ def _settle_hold(hold_id: UUID, decision: Decision, by: By, extra: tuple[NewEvid
         if decision.answer in NAMES_REFERENCE:
             _still_free(decision.reference, taken_by_other(hold.step, decision.reference))
         replacement = _replacement(hold, decision) if decision.answer is Answer.REPLACED else None
-        changed = change_here({hold.operation_id: _answer(hold, decision, by, extra, replacement)})[
-            hold.operation_id
-        ]
+        one = _answer(hold, decision, by, extra, replacement, content)
+        changed = change_here({hold.operation_id: one})[hold.operation_id]
         if decision.answer is Answer.STILL_UNKNOWN:
             _keep_open(hold, decision)
         return changed
 
 
+def _content_for(hold: Hold, decision: Decision) -> ContentVersion | None:
+    if decision.content is None:
+        return None
+    try:
+        return revise.locked_version(hold.team_id, *decision.content)
+    except revise.BadRevision as why:
+        raise Refused(why.why, field=why.field) from why
+
+
 def _still_sendable(hold: Hold, decision: Decision) -> None:
     """What another operation replaces is never sent again: both would take effect."""
-    if decision.answer not in SENDS_AGAIN:
+    if decision.answer not in SENDS_AGAIN | REVISES:
         return
     replaced_by = (
         OperationRow.objects.filter(replaces_id=hold.operation_id)
@@ -171,18 +185,25 @@ def _check(decision: Decision) -> None:
         and not decision.no_reference_why.strip()
     ):
         raise Refused("Give the destination's reference, or say why there is none.", field="reference")
-    if decision.answer in {Answer.ABSENT_SEND_AGAIN, Answer.ABSENT_END} and not decision.checked_how.strip():
+    if decision.answer in _SAY_ABSENT and not decision.checked_how.strip():
         raise Refused("Say how it was checked.", field="checked_how")
     if decision.answer is Answer.STILL_UNKNOWN and decision.next_check_at is None:
         raise Refused("Choose when to check next.", field="next_check_at")
     if decision.answer is Answer.MORE_TRIES and not 1 <= decision.tries <= 20:
         raise Refused("Grant between 1 and 20 more tries.", field="tries")
+    if (decision.params or decision.content) and decision.answer not in REVISES:
+        raise Refused("Changed parameters or content make a revision; choose that answer.", field="answer")
     if decision.answer is Answer.REPLACED and not decision.replaced_by.strip():
         raise Refused("Name the operation that replaces this one.", field="replaced_by")
 
 
 def _answer(
-    hold: Hold, decision: Decision, by: By, extra: tuple[NewEvidence, ...], replacement: UUID | None
+    hold: Hold,
+    decision: Decision,
+    by: By,
+    extra: tuple[NewEvidence, ...],
+    replacement: UUID | None,
+    content: ContentVersion | None,
 ) -> Change:
     given = Given(
         answer=decision.answer,
@@ -194,10 +215,25 @@ def _answer(
 
     def decide(loaded: Loaded, moment: Moment) -> Operation:
         try:
-            after = answered(loaded.record, str(hold.pk), given, moment)
+            if decision.answer not in REVISES:
+                after = answered(loaded.record, str(hold.pk), given, moment)
+            else:
+                after = _revised(loaded, moment)
         except NotNow as why:
             raise Refused(why.why) from why
+        except revise.BadRevision as bad:
+            raise Refused(bad.why, field=bad.field) from bad
         _references_still_free(loaded, after)
+        return after
+
+    def _revised(loaded: Loaded, moment: Moment) -> Operation:
+        assert hold.step is not None
+        number = hold.step.number
+        prepared = revise.prepare(loaded, number, decision.params, content)
+        asked = replace(given, content_number=prepared.content_number, content_steps=prepared.content_steps)
+        after = answered(loaded.record, str(hold.pk), asked, moment)
+        revise.still_missing(loaded, after, number)
+        made.facts = {**made.facts, **prepared.facts}
         return after
 
     assert hold.step is not None and hold.operation_id is not None
@@ -219,7 +255,7 @@ def _answer(
     evidence = statement_evidence(
         hold.step.number, by.actor, decision.answer.value, says, reason=reason["text"]
     )
-    return Change(
+    made = Change(
         kind="answered",
         actor=by.actor,
         decide=decide,
@@ -227,7 +263,9 @@ def _answer(
         evidence=(evidence, *extra),
         closed_by=by.actor,
         answer=decision.answer.value,
+        author_person=by.person_id,
     )
+    return made
 
 
 def _texts(operation_id: UUID, decision: Decision) -> dict[str, Any]:

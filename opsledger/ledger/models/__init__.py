@@ -1,12 +1,13 @@
 """The tables of the ledger. Only `ledger.actions` writes them, only `ledger.queries` reads them for others."""
 
+from opsledger.ledger.models.approvals import Approval, ApprovedRequest, Revision
+from opsledger.ledger.models.content import Content, ContentVersion
 from opsledger.ledger.models.definitions import Definition, DefinitionVersion
 from opsledger.ledger.models.destinations import SENDING_ID, Destination, Recovery, SendingSwitch
 from opsledger.ledger.models.events import Delivery, Event, RawBody, Refusal
 from opsledger.ledger.models.holds import Hold
 from opsledger.ledger.models.operations import (
     Attempt,
-    ContentVersion,
     Evidence,
     HeldReference,
     Operation,
@@ -19,8 +20,11 @@ from opsledger.ledger.models.workers import Canary
 
 __all__ = [
     "SENDING_ID",
+    "Approval",
+    "ApprovedRequest",
     "Attempt",
     "Canary",
+    "Content",
     "ContentVersion",
     "Definition",
     "DefinitionVersion",
@@ -36,6 +40,7 @@ __all__ = [
     "RawBody",
     "Recovery",
     "Refusal",
+    "Revision",
     "SendingSwitch",
     "Step",
     "StepRequest",

@@ -11,6 +11,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from opsledger.accounts.models import Team
+from opsledger.ledger.models.content import Content
 from opsledger.ledger.models.definitions import Definition, DefinitionVersion
 from opsledger.ledger.models.events import Event
 from opsledger.lib.ids import new_id
@@ -48,6 +49,7 @@ class Operation(models.Model):
     first_event = models.ForeignKey(
         Event, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
+    content = models.ForeignKey(Content, null=True, on_delete=models.PROTECT, related_name="operations")
     replaces = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="replaced_by")
     not_after = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
@@ -86,6 +88,11 @@ class Operation(models.Model):
                 name="operation_open_by_owner",
             ),
             models.Index(
+                fields=["content", "id"],
+                condition=Q(ended_at__isnull=True, content__isnull=False),
+                name="operation_open_by_content",
+            ),
+            models.Index(
                 fields=["team", "operation_id"],
                 opclasses=["uuid_ops", "varchar_pattern_ops"],
                 name="operation_id_prefix",
@@ -119,34 +126,6 @@ class OperationEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.operation_id} {self.event_id}"
-
-
-class ContentVersion(models.Model):
-    """Immutable content with number, author, digest and approval."""
-
-    id = models.UUIDField(primary_key=True, default=new_id)
-    team = models.ForeignKey(Team, on_delete=models.PROTECT)
-    content_id = models.TextField()
-    number = models.IntegerField()
-    digest = models.BinaryField(max_length=32)
-    body = models.TextField()  # canonical JSON
-    author_kind = models.TextField()  # person, automation or model
-    author = models.TextField()
-    created_at = models.DateTimeField()
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["team", "content_id", "number"], name="content_version_number_is_unique"
-            ),
-            models.CheckConstraint(
-                condition=Q(author_kind__in=["person", "automation", "model"]),
-                name="content_author_kind_is_known",
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.content_id} version {self.number}"
 
 
 class Step(models.Model):
@@ -187,6 +166,9 @@ class Step(models.Model):
     record_changed = models.BooleanField(null=True)
     answered_with_error = models.BooleanField(default=False)
     approval_needed = models.BooleanField(default=False)
+    content_number = models.IntegerField(null=True)  # of the version that its request shows
+    approved_digest = models.TextField(null=True)  # noqa: DJ001  null: this revision is not approved
+    approved_until = models.DateTimeField(null=True)
     # the plan (rules.next_step); `look_lease_until` keeps a lookup under way from being made twice
     act = models.TextField(default=record.Act.NONE)
     act_at = models.DateTimeField(null=True)
@@ -221,6 +203,21 @@ class Step(models.Model):
             models.CheckConstraint(
                 condition=~Q(act="send") | Q(state__in=["ready", "unknown"]),
                 name="step_sends_only_when_ready_or_unknown",
+            ),
+            models.CheckConstraint(
+                condition=Q(approval_needed=False)
+                | Q(approved_digest__isnull=False)
+                | (Q(request_digest__isnull=True) & ~Q(state="in_flight") & ~Q(act__in=["send", "offer"])),
+                name="step_is_frozen_and_sent_only_when_approved",
+            ),
+            models.CheckConstraint(
+                condition=Q(approved_digest__isnull=True, approved_until__isnull=True)
+                | Q(approved_digest__isnull=False, approved_until__isnull=False),
+                name="step_approved_iff_until_a_time",
+            ),
+            models.CheckConstraint(
+                condition=Q(revision=1) | Q(approval_needed=True),
+                name="step_revision_needs_approval",
             ),
         ]
         indexes = [

@@ -24,18 +24,20 @@ LOOK_BACK_SECONDS_MAX = 86_400 * 366.0  # of one page that looks for something r
 
 _ENTRIES = """
 SELECT j.subject_id, j.seq, j.subject_kind, j.at, j.kind, j.actor, j.body,
-       coalesce(o.operation_id, e.event_id, d.slug, f.slug, t.name,
+       coalesce(o.operation_id, e.event_id, d.slug, f.slug, t.name, c.content_id,
                 CASE WHEN j.subject_kind = 'sending' THEN 'all' ELSE '' END) AS subject_name,
-       coalesce(f.kind, j.subject_kind) AS about
+       coalesce(f.kind, j.subject_kind) AS about,
+       (SELECT v.id FROM ledger_contentversion v WHERE v.of_id = c.id ORDER BY v.number DESC LIMIT 1) AS content_version_id
   FROM journal_entry j
   LEFT JOIN ledger_operation o ON j.subject_kind = 'operation' AND o.id = j.subject_id
   LEFT JOIN ledger_event e ON j.subject_kind = 'event' AND e.id = j.subject_id
   LEFT JOIN ledger_destination d ON j.subject_kind = 'destination' AND d.definition_id = j.subject_id
   LEFT JOIN ledger_definition f ON j.subject_kind = 'definition' AND f.id = j.subject_id
   LEFT JOIN team t ON j.subject_kind = 'team' AND t.id = j.subject_id
+  LEFT JOIN ledger_content c ON j.subject_kind = 'content' AND c.id = j.subject_id
  WHERE j.at > %(start)s AND j.at <= %(end)s
    AND (j.at, j.subject_id, j.seq) < (%(end)s, %(subject)s, %(seq)s)
-   AND (j.subject_kind = 'sending' OR coalesce(o.team_id, e.team_id, d.team_id, f.team_id, t.id) = %(team)s)
+   AND (j.subject_kind = 'sending' OR coalesce(o.team_id, e.team_id, d.team_id, f.team_id, t.id, c.team_id) = %(team)s)
    AND (%(kind)s = '' OR j.kind = %(kind)s)
    AND (%(actor)s = '' OR j.actor = %(actor)s OR (%(prefix)s AND starts_with(j.actor, %(actor)s || ':')))
  ORDER BY j.at DESC, j.subject_id DESC, j.seq DESC LIMIT %(limit)s
@@ -70,6 +72,7 @@ class AuditLine:
     kind: str
     actor: str
     body: Mapping[str, Any]
+    content_version_id: UUID | None = None  # the newest one of a content
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,7 @@ def _entries(wanted: Wanted, start: datetime, end: Place, limit: int) -> list[Au
     return [
         AuditLine(
             row.subject_kind, row.subject_id, row.subject_name, row.about, row.seq, row.at, row.kind, row.actor,
-            json.loads(row.body),
+            json.loads(row.body), row.content_version_id,
         )
         for row in rows
     ]  # fmt: skip

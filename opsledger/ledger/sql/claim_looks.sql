@@ -14,6 +14,8 @@ WITH due AS MATERIALIZED (
 )
 SELECT c.id AS step_id, c.operation_id, c.number AS step_number, c.state, c.reference, c.destination_id, c.destination_version_id, c.action,
        c.destination_slug, c.identity, now() AS asked_at, r.method, r.url, r.headers, r.body, r.idempotency_key, o.team_id, p.params,
+       CASE WHEN c.revision > 1 THEN (SELECT v.params FROM ledger_revision v
+                                       WHERE v.step_id = c.id AND v.number = c.revision) END AS revised,
        (SELECT a.reference FROM ledger_attempt a
          WHERE a.step_id = c.id AND a.outcome = 'unknown' AND a.reference IS NOT NULL
          ORDER BY a.number DESC LIMIT 1) AS hint

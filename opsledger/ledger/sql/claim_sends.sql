@@ -49,7 +49,8 @@ WITH due AS MATERIALIZED (
                      AND s.tries_used < s.tries_max + s.tries_extra
                 THEN true ELSE false END
     RETURNING s.id, s.operation_id, s.number, s.revision, s.act_at, s.destination_id, s.destination_version_id, s.action,
-              s.destination_slug, s.request_digest, s.attempt_count, least(s.send_until, chosen.not_after) AS send_until
+              s.destination_slug, s.request_digest, s.approval_needed, s.approved_digest, s.attempt_count,
+              least(s.send_until, chosen.not_after) AS send_until
 ), counted AS (
     UPDATE ledger_operation o
        SET attempt_count = o.attempt_count + 1, version = o.version + 1, updated_at = now()
@@ -63,7 +64,8 @@ WITH due AS MATERIALIZED (
 ), sent AS MATERIALIZED (
     SELECT opened.id AS attempt_id, opened.number AS attempt_number, opened.opened_at, opened.lease_ends_at,
            c.id AS step_id, c.number AS step_number, c.revision, c.operation_id, c.destination_id, c.destination_version_id,
-           c.action, c.destination_slug, c.request_digest, c.send_until, r.method, r.url, r.headers, r.body, r.idempotency_key, r.digest
+           c.action, c.destination_slug, c.request_digest, c.approval_needed, c.approved_digest, c.send_until, r.method, r.url,
+           r.headers, r.body, r.idempotency_key, r.digest
       FROM opened
       JOIN claimed c ON c.id = opened.step_id
       JOIN ledger_steprequest r ON r.step_id = c.id AND r.revision = c.revision

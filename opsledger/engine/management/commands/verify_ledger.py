@@ -25,7 +25,7 @@ from opsledger.journal.verify import (
     text_faults,
 )
 from opsledger.ledger.clock import database_now
-from opsledger.ledger.verify import operations_without_journal, state_faults, switch_faults
+from opsledger.ledger.verify import content_faults, operations_without_journal, state_faults, switch_faults
 
 SHOWN_MAX = 10
 
@@ -102,15 +102,15 @@ def _verify_batch(batch: list[Any]) -> tuple[int, list[Fault]]:
     faults += entries_behind_heads(batch, entries)
     broken = {chain.subject_id for chain, _ in doubtful}
     faults += text_faults([chain for chain in batch if chain.subject_id not in broken], entries)
-    lines = {
-        chain.subject_id: entries[chain.subject_id]
-        for chain in batch
-        if chain.subject_kind == "operation" and chain.subject_id not in broken
-    }
-    moving = state_faults(lines)
-    if moving:
-        again = entries_of([fault.subject_id for fault in moving])
-        faults += state_faults(again)
+    for kind, faults_of in (("operation", state_faults), ("content", content_faults)):
+        lines = {
+            chain.subject_id: entries[chain.subject_id]
+            for chain in batch
+            if chain.subject_kind == kind and chain.subject_id not in broken
+        }
+        moving = faults_of(lines)
+        if moving:
+            faults += faults_of(entries_of([fault.subject_id for fault in moving]))
     return sum(map(len, entries.values())), faults
 
 

@@ -1,0 +1,220 @@
+"""Approvals as the ledger reads them: what waits for one, and who may not give it (law 7).
+
+An approval is another person's: neither the author nor the requester of what changed, nor whoever recorded the operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from psycopg.rows import namedtuple_row
+
+from opsledger.accounts.permissions import Permission, roles_with
+from opsledger.ledger import records
+from opsledger.ledger.records import Loaded
+from opsledger.rules.content import covered_digest
+
+BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingStep:
+    """A step with an open question *approval needed*."""
+
+    operation_id: UUID
+    step_id: UUID
+    number: int
+    hold_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class CoveredStep:
+    """What is to be approved of one step: its request as it is rendered now, with the key left out."""
+
+    step_id: UUID
+    operation_id: UUID
+    operation_text_id: str
+    title: str  # of the operation
+    number: int
+    step_name: str
+    destination: str
+    action: str
+    revision: int
+    content_digest: str
+    hold_id: UUID
+
+
+_OF_VERSION = """
+SELECT s.operation_id, s.id AS step_id, s.number, h.id AS hold_id
+  FROM ledger_operation o
+  JOIN ledger_step s ON s.operation_id = o.id AND s.content_number = %s
+  JOIN ledger_hold h ON h.step_id = s.id AND h.closed_at IS NULL AND h.reason = 'approval_needed'
+  LEFT JOIN ledger_revision r ON r.step_id = s.id AND r.number = s.revision
+ WHERE o.content_id = %s AND o.ended_at IS NULL AND coalesce(r.kind, 'moved') = 'moved'
+ ORDER BY s.operation_id, s.number
+"""
+_OF_STEP = """
+SELECT s.operation_id, s.id AS step_id, s.number, h.id AS hold_id
+  FROM ledger_step s JOIN ledger_hold h ON h.step_id = s.id AND h.closed_at IS NULL AND h.reason = 'approval_needed'
+  LEFT JOIN ledger_revision r ON r.step_id = s.id AND r.number = s.revision
+ WHERE s.id = %s AND (s.content_number IS NULL OR r.kind = 'revised')
+"""
+
+
+def waiting_for_version(of_id: UUID, number: int) -> list[WaitingStep]:
+    """Every step that waits for the approval of this content version. Revisions that people made are not among them."""
+    return [WaitingStep(*row) for row in _rows(_OF_VERSION, number, of_id)]
+
+
+def waiting_for_itself(step_id: UUID) -> WaitingStep | None:
+    """The step, if its request is approved by itself: a person revised it, or it shows no content."""
+    found = _rows(_OF_STEP, step_id)
+    return WaitingStep(*found[0]) if found else None
+
+
+def batches(waiting: Sequence[WaitingStep]) -> Iterator[list[WaitingStep]]:
+    """In the order of their operations; no operation is in two batches."""
+    batch: list[WaitingStep] = []
+    for one in waiting:
+        if len(batch) >= BATCH and one.operation_id != batch[-1].operation_id:
+            yield batch
+            batch = []
+        batch.append(one)
+    if batch:
+        yield batch
+
+
+def covered_steps(waiting: Sequence[WaitingStep]) -> list[CoveredStep]:
+    """The same with their requests, rendered as they stand now."""
+    found: list[CoveredStep] = []
+    for batch in batches(waiting):
+        loaded = records.load(one.operation_id for one in batch)
+        found += [rendered(loaded[one.operation_id], one) for one in batch]
+    return found
+
+
+def rendered(loaded: Loaded, waiting: WaitingStep) -> CoveredStep:
+    step = loaded.record.step(waiting.number)
+    request = loaded.policies[step.number].render(loaded.record, step)
+    return CoveredStep(
+        step_id=waiting.step_id,
+        operation_id=loaded.id,
+        operation_text_id=loaded.operation_id,
+        title=loaded.title,
+        number=step.number,
+        step_name=step.name,
+        destination=step.destination,
+        action=step.action,
+        revision=step.revision,
+        content_digest=request.content_digest or "",
+        hold_id=waiting.hold_id,
+    )
+
+
+def digest_of(covered: Iterable[CoveredStep]) -> str:
+    return covered_digest((one.step_id.bytes, one.revision, one.content_digest) for one in covered)
+
+
+# Who
+
+
+def approvers(team_ids: Collection[UUID]) -> dict[UUID, frozenset[UUID]]:
+    """The active people of each team whose roles let them approve."""
+    rows = _rows(
+        "SELECT DISTINCT m.team_id, m.person_id FROM membership m JOIN person p ON p.id = m.person_id"
+        " WHERE m.team_id = ANY(%s) AND m.role = ANY(%s) AND p.is_active",
+        list(team_ids),
+        [role.value for role in roles_with(Permission.APPROVE_CONTENT)],
+    )
+    found: dict[UUID, set[UUID]] = {team_id: set() for team_id in team_ids}
+    for row in rows:
+        found[row.team_id].add(row.person_id)
+    return {team_id: frozenset(people) for team_id, people in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that waits for an approval, as far as it matters for who may give it."""
+
+    team_id: UUID
+    operation_id: UUID
+    step_id: UUID
+    of_id: UUID | None
+    content_number: int | None
+    recorder: str = ""  # who recorded the operation, where its journal does not say so yet
+
+
+def barred(asked: Sequence[Asked]) -> dict[UUID, dict[UUID, str]]:
+    """Per step: the people who may not approve its request, each with the reason as the end of “because you …”."""
+    by_version = _barred_by_version({(one.of_id, one.content_number) for one in asked if one.of_id})
+    by_revision = _revised_by([one.step_id for one in asked])
+    recorded = _recorded_by({one.operation_id for one in asked if not one.recorder})
+    recorded |= {one.operation_id: who for one in asked if (who := _person(one.recorder))}
+    found: dict[UUID, dict[UUID, str]] = {}
+    for one in asked:
+        people = {recorded[one.operation_id]: "recorded it"} if one.operation_id in recorded else {}
+        people |= dict.fromkeys(by_revision.get(one.step_id, ()), "changed its request")
+        found[one.step_id] = people | by_version.get((one.of_id, one.content_number), {})
+    return found
+
+
+def without_approver(asked: Sequence[Asked]) -> set[UUID]:
+    """The steps whose request nobody of the team may approve as things stand. It is never approved silently."""
+    if not asked:
+        return set()
+    able, unable = approvers({one.team_id for one in asked}), barred(asked)
+    return {one.step_id for one in asked if able[one.team_id] <= unable[one.step_id].keys()}
+
+
+def _barred_by_version(
+    wanted: Collection[tuple[UUID | None, int | None]],
+) -> dict[tuple[UUID | None, int | None], dict[UUID, str]]:
+    if not wanted:
+        return {}
+    rows = _rows(
+        "SELECT v.of_id, v.number, v.author_person_id, v.requested_by_person_id FROM ledger_contentversion v"
+        " JOIN unnest(%s::uuid[], %s::int[]) AS w(of_id, number) ON w.of_id = v.of_id AND w.number = v.number",
+        [of_id for of_id, _ in wanted],
+        [number for _, number in wanted],
+    )
+    return {(row.of_id, row.number): barred_by_version(*row[2:]) for row in rows}
+
+
+def barred_by_version(author: UUID | None, requester: UUID | None) -> dict[UUID, str]:
+    people = {requester: "asked for it"} if requester else {}
+    return people | ({author: "wrote it"} if author else {})
+
+
+def _revised_by(step_ids: list[UUID]) -> Mapping[UUID, list[UUID]]:
+    found: dict[UUID, list[UUID]] = {}
+    rows = _rows(
+        "SELECT step_id, author_person_id FROM ledger_revision"
+        " WHERE step_id = ANY(%s) AND kind = 'revised' AND author_person_id IS NOT NULL",
+        step_ids,
+    )
+    for row in rows:
+        found.setdefault(row.step_id, []).append(row.author_person_id)
+    return found
+
+
+def _recorded_by(operation_ids: Collection[UUID]) -> dict[UUID, UUID]:
+    rows = _rows(
+        "SELECT subject_id, actor FROM journal_entry"
+        " WHERE subject_id = ANY(%s) AND seq = 1 AND actor LIKE 'person:%%'",
+        list(operation_ids),
+    )
+    return {row.subject_id: who for row in rows if (who := _person(row.actor))}
+
+
+def _person(actor: str) -> UUID | None:
+    return UUID(actor.removeprefix("person:")) if actor.startswith("person:") else None
+
+
+def _rows(query: str, *parameters: Any) -> list[Any]:
+    connection.ensure_connection()
+    with connection.wrap_database_errors, connection.connection.cursor(row_factory=namedtuple_row) as cursor:
+        return list(cursor.execute(query, parameters).fetchall())
