@@ -165,6 +165,8 @@ def _step(row: Any) -> Step:
         record_changed=row.record_changed,
         answered_with_error=row.answered_with_error,
         approval_needed=row.approval_needed,
+        resend_asked=row.resend_asked,
+        look_applies=row.look_applies,
         act=Act(row.act),
         act_at=row.act_at,
         send_until=row.send_until,

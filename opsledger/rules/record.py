@@ -98,6 +98,9 @@ class Step:
     )
     answered_with_error: bool = False  # a server error was an attempt's answer under this revision's key
     approval_needed: bool = False
+    # what a person asked for by a replay, until it was done or a question took its place
+    resend_asked: bool = False  # the same request again, under the protection that is valid now
+    look_applies: bool = False  # what the next lookups find settles the step, also where they only propose
     # the plan, derived by next_step
     act: Act = Act.NONE
     act_at: datetime | None = None

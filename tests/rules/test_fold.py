@@ -99,6 +99,8 @@ def test_the_plan_and_the_pages_facts_are_left_out() -> None:
         ("record_changed", False),
         ("answered_with_error", True),
         ("approval_needed", True),
+        ("resend_asked", True),
+        ("look_applies", True),
     ],
 )
 def test_every_kept_field_of_a_step_comes_back(name: str, value: object) -> None:

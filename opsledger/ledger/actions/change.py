@@ -266,6 +266,8 @@ def _step_row(changed: Changed, step: Step) -> dict[str, Any]:
         "record_changed": step.record_changed,
         "answered_with_error": step.answered_with_error,
         "approval_needed": step.approval_needed,
+        "resend_asked": step.resend_asked,
+        "look_applies": step.look_applies,
         "act": step.act,
         "act_at": _time(step.act_at),
         "send_until": _time(step.send_until),

@@ -224,7 +224,7 @@ def _judged(
         answer,
         reference=verdict.reference,
         counted=verdict.counted,
-        applies=policy.automatic_recovery,
+        applies=policy.automatic_recovery or step.look_applies,
         facts=shown,
     )
     return look, verdict.why, verdict.sentence, shown

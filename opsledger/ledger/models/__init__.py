@@ -15,6 +15,7 @@ from opsledger.ledger.models.operations import (
     Step,
     StepRequest,
 )
+from opsledger.ledger.models.replays import Replay, ReplayDestination, ReplayItem
 from opsledger.ledger.models.workers import Canary
 
 __all__ = [
@@ -35,6 +36,9 @@ __all__ = [
     "RawBody",
     "Recovery",
     "Refusal",
+    "Replay",
+    "ReplayDestination",
+    "ReplayItem",
     "SendingSwitch",
     "Step",
     "StepRequest",

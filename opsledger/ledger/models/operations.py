@@ -172,6 +172,8 @@ class Step(models.Model):
     record_changed = models.BooleanField(null=True)
     answered_with_error = models.BooleanField(default=False)
     approval_needed = models.BooleanField(default=False)
+    resend_asked = models.BooleanField(default=False, db_default=False)
+    look_applies = models.BooleanField(default=False, db_default=False)
     # the plan (rules.next_step); `look_lease_until` keeps a lookup under way from being made twice
     act = models.TextField(default=record.Act.NONE)
     act_at = models.DateTimeField(null=True)
