@@ -16,6 +16,7 @@ from opsledger.journal.models import VerifyCheckpoint
 from opsledger.journal.verify import FIRST, LAST, Fault, chain_fault, chains, entries_of, orphans
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.verify import operations_without_journal, state_faults
+from opsledger.ledger.verify_replays import replay_faults, replays_without_journal
 
 SHOWN_MAX = 10
 
@@ -34,7 +35,7 @@ class Command(BaseCommand):
             raise CommandError("--jobs must be from 1 to 32.")
         alone = jobs == 1
         verified = verify_range(FIRST, LAST, since, options["resume"]) if alone else _share(jobs, since)
-        faults = [*verified[2], *orphans(), *operations_without_journal()]
+        faults = [*verified[2], *orphans(), *operations_without_journal(), *replays_without_journal()]
         self.stdout.write(f"{verified[0]} chains, {verified[1]} entries read.")
         if faults:
             for fault in faults[:SHOWN_MAX]:
@@ -89,15 +90,16 @@ def _verify_batch(batch: list[Any]) -> tuple[int, list[Fault]]:
             doubtful.append((chain, fault))
     faults += [fault for _, fault in doubtful]
     broken = {chain.subject_id for chain, _ in doubtful}
-    lines = {
-        chain.subject_id: entries[chain.subject_id]
-        for chain in batch
-        if chain.subject_kind == "operation" and chain.subject_id not in broken
-    }
-    moving = state_faults(lines)
-    if moving:
-        again = entries_of([fault.subject_id for fault in moving])
-        faults += state_faults(again)
+    for kind, faults_of in (("operation", state_faults), ("replay", replay_faults)):
+        lines = {
+            chain.subject_id: entries[chain.subject_id]
+            for chain in batch
+            if chain.subject_kind == kind and chain.subject_id not in broken
+        }
+        moving = faults_of(lines)
+        if moving:
+            again = entries_of([fault.subject_id for fault in moving])
+            faults += faults_of(again)
     return sum(map(len, entries.values())), faults
 
 
