@@ -550,8 +550,8 @@ def test_a_replay_that_has_ended_is_not_decided_about(desk: Desk, decide: Callab
 
 
 THE_SAME_STEP_AGAIN = """
-INSERT INTO ledger_replayitem (replay_id, position, operation_id, operation_version, step_id, number, destination_id, verdict,
-                               reason, detail, mark, leads, state, result, said)
+INSERT INTO ledger_replayitem (replay_id, position, operation_id, operation_version, step_id, number, destination_id,
+                               verdict, reason, detail, mark, leads, state, result, said)
 SELECT replay_id, 99, operation_id, operation_version, step_id, number, destination_id, verdict, reason, detail, mark, leads,
        'waiting', '', ''
   FROM ledger_replayitem

@@ -28,6 +28,7 @@ from opsledger.ledger.replay_plan import (
     PlanItem,
     PlanWorkflow,
 )
+from opsledger.lib import collector
 from opsledger.lib.ids import new_id, public
 from opsledger.rules.next_step import protection_of
 from opsledger.rules.record import Step
@@ -104,7 +105,8 @@ def plan(
     if not scope.operation_ids:
         raise EmptyScope("The scope is empty: choose operations. An empty scope is never read as “all”.")
     known = _Known.of(team_id, newest)
-    items = list(_items(team_id, scope.operation_ids, now, known))
+    with collector.put_off():
+        items = list(_items(team_id, scope.operation_ids, now, known))
     if len(items) > ITEMS_MAX:
         raise ScopeTooLarge(f"The scope has {len(items):,} steps; one replay takes at most {ITEMS_MAX:,}.")
     return Plan(
@@ -138,6 +140,7 @@ def _items(team_id: UUID, operation_ids: Sequence[UUID], now: datetime, known: _
                 beside = besides.get(operation_id, Beside())
                 for step in whole.record.steps:
                     yield _item(whole, step, beside, now, known)
+                whole.policies.clear()  # they refer to it and it to them
 
 
 def _item(whole: Loaded, step: Step, beside: Beside, now: datetime, known: _Known) -> PlanItem:
