@@ -36,6 +36,7 @@ BELLS = {
     "dispatch": 1.0,  # seconds between two bells; each expires before the third
     "reconcile": 2.0,
     "sweep": 5.0,
+    "replays": 1.0,
     "canary": 10.0,
 }
 beat_schedule = {

@@ -13,6 +13,7 @@ from django.db import connection
 
 from opsledger.engine import dispatch as dispatching
 from opsledger.engine import reconcile as reconciling
+from opsledger.engine import replays as replaying
 from opsledger.engine import shift
 from opsledger.engine import sweep as sweeping
 from opsledger.engine.turn import DATABASE_AWAY
@@ -49,6 +50,12 @@ def reconcile() -> None:
 def sweep() -> None:
     with _until_next_bell("sweep"):
         sweeping.run_once()
+
+
+@shared_task(name="opsledger.replays")
+def replays() -> None:
+    with _until_next_bell("replays"):
+        replaying.run_once()
 
 
 @shared_task(name="opsledger.canary")

@@ -33,7 +33,8 @@ SELECT s.id, s.operation_id, s.number, s.name, s.identity, s.destination_id, s.d
        s.accepted_at, s.unknown_at, s.looks, s.looks_none, s.looked_at, s.look_at, s.rejection_waived, s.lateness_waived,
        s.final_waived, s.never_known, s.go_on_after, nullif(s.not_ours, '[]') AS not_ours, s.integrity_alarm,
        s.record_changed, s.answered_with_error, s.approval_needed, s.act, s.act_at, s.send_until,
-       s.content_number, s.approved_digest, s.approved_until, coalesce(r.enabled, false) AS recovers,
+       s.content_number, s.approved_digest, s.approved_until, s.resend_asked, s.look_applies,
+       coalesce(r.enabled, false) AS recovers,
        CASE WHEN s.revision > 1 THEN (SELECT v.params FROM ledger_revision v
              WHERE v.step_id = s.id AND v.number = s.revision) END AS revised,
        CASE WHEN s.content_number IS NOT NULL THEN (SELECT v.body FROM ledger_operation o JOIN ledger_contentversion v
@@ -187,6 +188,8 @@ def _step(row: Any) -> Step:
         content_number=row.content_number,
         approved_digest=row.approved_digest,
         approved_until=row.approved_until,
+        resend_asked=row.resend_asked,
+        look_applies=row.look_applies,
         act=Act(row.act),
         act_at=row.act_at,
         send_until=row.send_until,

@@ -179,7 +179,7 @@ def _absent_send_again(operation: Operation, step: Step, given: Given, moment: M
     _settle_unknown(step, Outcome.NO_CHANGE, given)
     follow_attempts(operation, step, moment)
     step.not_before, step.rejection_waived = moment.now, True
-    _grant(step, moment.policies, 1)
+    grant(step, moment.policies, 1)
     _bring_back(operation, step, given)
 
 
@@ -241,12 +241,12 @@ def _disown(step: Step, references: Iterable[str]) -> None:
 
 def _same_again(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
     step.rejection_waived, step.not_before, step.ready_at = True, moment.now, moment.now
-    _grant(step, moment.policies, 1)
+    grant(step, moment.policies, 1)
 
 
 def _more_tries(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
     step.not_before, step.ready_at, step.lateness_waived = moment.now, moment.now, True
-    _grant(step, moment.policies, given.tries)
+    grant(step, moment.policies, given.tries)
 
 
 def _end_failed(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
@@ -284,8 +284,8 @@ def _settle_unknown(step: Step, outcome: Outcome, given: Given, *, keeps_heard: 
     step.integrity_alarm = False
 
 
-def _grant(step: Step, policies: Policies, tries: int) -> None:
-    """`tries` more than were used, where the cap leaves fewer."""
+def grant(step: Step, policies: Policies, tries: int) -> None:
+    """A person grants `tries` more than were used, where the cap leaves fewer."""
     policy = policies[step.number]
     wanted = step.tries_used + tries
     if not tries_left(step, policy) or tries > 1:

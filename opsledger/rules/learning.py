@@ -277,6 +277,7 @@ def begin_to_look(step: Step, now: datetime) -> None:
     step.unknown_at, step.reference = now, None
     step.looks = step.looks_none = 0
     step.looked_at = step.look_at = None
+    step.resend_asked = step.look_applies = False
 
 
 def follow_attempts(operation: Operation, step: Step, moment: Moment) -> None:

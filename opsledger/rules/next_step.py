@@ -125,15 +125,23 @@ def _before_sending(operation: Operation, step: Step, policies: Policies, now: d
 
 
 def _behind_earlier(operation: Operation, step: Step, policies: Policies) -> Next | None:
+    earlier = blocked_by(operation, step, policies)
+    if earlier is None:
+        return None
+    ended = _ended_without_effect(earlier, policies[earlier.number])
+    if ended and not operation.hold_on(earlier.number):  # else a person may still bring it back
+        return Next(row=5, move=StepState.CANCELLED)
+    return Next(row=6, move=_unless(step, StepState.WAITING))
+
+
+def blocked_by(operation: Operation, step: Step, policies: Policies) -> Step | None:
+    """The first earlier step that this one waits for, or that ends it."""
     for earlier in operation.earlier(step):
         if _ended_without_effect(earlier, policies[earlier.number]):
-            if policies[step.number].continues_after_failure:
-                continue
-            if operation.hold_on(earlier.number):  # a person may still bring it back
-                return Next(row=6, move=_unless(step, StepState.WAITING))
-            return Next(row=5, move=StepState.CANCELLED)
-        if not _satisfied(operation, earlier, policies[earlier.number]):
-            return Next(row=6, move=_unless(step, StepState.WAITING))
+            if not policies[step.number].continues_after_failure:
+                return earlier
+        elif not _satisfied(operation, earlier, policies[earlier.number]):
+            return earlier
     return None
 
 
@@ -246,22 +254,31 @@ def _is_waited_for(operation: Operation, step: Step) -> bool:
 def _unknown(step: Step, policy: Policy, now: datetime) -> Next:
     if step.integrity_alarm:
         return Next(row=21, hold=HoldReason.INTEGRITY_ALARM)
+    protected = protection_of(step, policy, now)
+    again = _again_under_protection(step, policy, protected, now)
+    if step.resend_asked and again:
+        return again
     if not policy.automatic_recovery:
         return Next(row=18, hold=_reason_for_unknown(step, policy, now))
-    protected = protection_of(step, policy, now)
     look_at = _look_before_asking(step, policy, now)
     if look_at is not None and (
         not protected.protected or protected.until is None or look_at < protected.until
     ):
         return Next(row=19, act=Act.LOOK, at=look_at)
-    if protected.protected and _may_try_again(step, policy):
-        send_at = max(now, step.not_before or now)
-        if protected.until is None or send_at < protected.until:
-            return Next(row=20, act=Act.SEND, at=send_at, send_until=protected.until)
-    return Next(row=21, hold=_reason_for_unknown(step, policy, now))
+    return again or Next(row=21, hold=_reason_for_unknown(step, policy, now))
 
 
-def _may_try_again(step: Step, policy: Policy) -> bool:
+def _again_under_protection(step: Step, policy: Policy, protected: Protected, now: datetime) -> Next | None:
+    if not (protected.protected and may_resend(step) and tries_left(step, policy)):
+        return None
+    send_at = max(now, step.not_before or now)
+    if protected.until is not None and send_at >= protected.until:
+        return None
+    return Next(row=20, act=Act.SEND, at=send_at, send_until=protected.until)
+
+
+def may_resend(step: Step) -> bool:
+    """Whether the frozen request of an unknown step can go again, if its protection and its tries allow it."""
     last = step.last_attempt
     refused = last is not None and last.no_change is NoChange.REJECTED
     done = step.attempts_with(Outcome.CONFIRMED) or step.attempts_with(Outcome.ACCEPTED)
@@ -269,8 +286,7 @@ def _may_try_again(step: Step, policy: Policy) -> bool:
     approved = not step.approval_needed or step.approved_digest is not None
     same = all(attempt.revision == step.revision for attempt in step.attempts_with(Outcome.UNKNOWN))
     by_engine = step.performer is Performer.ENGINE
-    may = frozen and approved and same and by_engine
-    return tries_left(step, policy) and may and not refused and not done
+    return frozen and approved and same and by_engine and not refused and not done
 
 
 def _reason_for_unknown(step: Step, policy: Policy, now: datetime) -> HoldReason:

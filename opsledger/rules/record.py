@@ -102,6 +102,9 @@ class Step:
     content_number: int | None = None  # of the content version that its request shows
     approved_digest: str | None = None  # of the request, key left out; None: this revision is not approved
     approved_until: datetime | None = None  # a first send later than this needs another approval
+    # what a person asked for by a replay, until it was done or a question took its place
+    resend_asked: bool = False  # the same request again, under the protection that is valid now
+    look_applies: bool = False  # what the next lookups find settles the step, also where they only propose
     # the plan, derived by next_step
     act: Act = Act.NONE
     act_at: datetime | None = None

@@ -41,11 +41,22 @@ class NotNow(Exception):
 def settled(operation: Operation, moment: Moment) -> Operation:
     """Lets table 4 decide for each step, in order, until nothing moves; then derives the operation's state."""
     for _ in range(4 * len(operation.steps) + 4):
+        _forget_what_was_asked(operation)
         moved = [_plan(operation, step, moment) for step in operation.steps]
         if not any(moved):
             operation.state = derived_state(operation, moment.policies)
             return operation
     raise AssertionError(f"table 4 does not come to rest for operation {operation.id}")
+
+
+def _forget_what_was_asked(operation: Operation) -> None:
+    """A resend is asked for while the step is unknown and nobody is asked about it; a lookup while it is unknown."""
+    for step in operation.steps:
+        open_ended = step.state in {StepState.UNKNOWN, StepState.IN_FLIGHT}
+        if step.resend_asked and (not open_ended or operation.hold_on(step.number)):
+            step.resend_asked = False
+        if step.look_applies and not open_ended:
+            step.look_applies = False
 
 
 def _plan(operation: Operation, step: Step, moment: Moment) -> bool:

@@ -23,7 +23,7 @@ from opsledger.rules.learning import (
     learn,
     not_delivered,
 )
-from opsledger.rules.next_step import decide, may_look, planned_look_at
+from opsledger.rules.next_step import decide, may_look, next_look_at, planned_look_at
 from opsledger.rules.record import Act, Attempt, KnownBy, Operation, Step
 from opsledger.rules.settling import Moment, NotNow, close_hold, open_hold, settled
 from opsledger.rules.states import (
@@ -133,6 +133,8 @@ def looked(operation: Operation, number: int, look: Look, moment: Moment) -> Ope
         _final_effect(after, step, look, moment)
     elif step.attempts_with(Outcome.UNKNOWN) and not step.never_known:
         _apply_look(after, step, look, moment)
+        if next_look_at(step, moment.policies[number], moment.now) is None:
+            step.look_applies = False  # they found nothing out; later ones propose again
     else:
         _compare_look(after, step, look, moment)
     return settled(after, moment)

@@ -29,6 +29,7 @@ from opsledger.rules.matching import LookAnswer, judge
 from opsledger.rules.next_step import Policies, Policy, Rendered
 from opsledger.rules.profile import ActionProfile, FinalEffectBy, ProtectionKind, ReplayMeaning, Retries
 from opsledger.rules.record import Act, Hold, KnownBy, Operation, Performer, Step
+from opsledger.rules.replays import RUNS, VerdictKind, begun, verdict_of
 from opsledger.rules.revisions import Approval, approved, moved_to_content
 from opsledger.rules.schedule import counts_as_look
 from opsledger.rules.settling import Moment, NotNow
@@ -65,6 +66,7 @@ LOOKS_MAX = 5  # beyond the planned ones that people ask for
 _KEEPS_LATER = frozenset(
     {Answer.HAPPENED, Answer.ABSENT_SEND_AGAIN, Answer.CLOSE_UNKNOWN, Answer.LEAVE_ACCEPTED}
 )
+_DONE = frozenset({StepState.CONFIRMED, StepState.ACCEPTED, StepState.SKIPPED})
 _DENIALS = frozenset({Answer.ABSENT_SEND_AGAIN, Answer.ABSENT_END, Answer.ABSENT_REVISE, Answer.NOT_OURS})
 
 
@@ -83,6 +85,7 @@ class Scenario:
     cancels: bool = False
     withdraws: bool = False
     restores: bool = False
+    replays: bool = False
     overlaps: bool = False  # lookups take time; things happen while one is under way
     taken: bool = False  # the references that its replies name belong to another operation
     not_after: float | None = None
@@ -378,7 +381,7 @@ class Walk:
                 answer,
                 reference=verdict.reference,
                 counted=verdict.counted,
-                applies=self.scenario.recovers,
+                applies=self.scenario.recovers or step.look_applies,
                 facts=facts,
             )
             yield look, final
@@ -462,8 +465,21 @@ class Walk:
             except NotNow:
                 pass
 
+    def _replay_events(self, node: Node, moment: Moment) -> Iterator[Step_]:
+        """A replay begins each step that its verdict lets run. That something happened, no verdict overlooks."""
+        for step in node.operation.steps:
+            verdict = verdict_of(node.operation, step, self.policies, moment.now)
+            hold("law 8: done is kept", (step.state in _DONE) == (verdict.kind is VerdictKind.KEEP))
+            if verdict.kind in RUNS:
+                after = begun(node.operation, step.number, verdict, moment)
+                label = f"step {step.number} is replayed: {verdict.kind.value} ({verdict.reason.value})"
+                if after != node.operation and step.tries_extra < 2:
+                    yield Event(label, "replay", step.number), self._moved(node, after)
+
     def _operation_events(self, node: Node, moment: Moment) -> Iterator[Step_]:
         operation = node.operation
+        if self.scenario.replays:
+            yield from self._replay_events(node, moment)
         if self.scenario.cancels and not operation.cancelled and operation.state not in ENDED_STATES:
             after = transitions.cancel_requested(operation, moment)
             yield Event("the operation is cancelled", "cancel"), self._moved(node, after)
@@ -562,6 +578,8 @@ def _step_key(step: Step, clock: _Clock) -> Hashable:
         step.not_ours,
         step.answered_with_error,
         step.tries_extra,
+        step.resend_asked,
+        step.look_applies,
     )
     plan = (step.act, since(step.act_at, 0), since(step.send_until, 0))
     asked = (step.revision, step.approval_needed, step.approved_digest, since(step.approved_until, 0))
@@ -656,6 +674,25 @@ SCENARIOS = (
     ),
     Scenario("revisions", revises=2, steps=1),
     Scenario("revisions, under a key; deep", _KEYED, revises=2, steps=1, sends_few=True),
+    Scenario("replayed, key, recovery off", _KEYED, recovers=False, replays=True, sends_few=True),
+    Scenario("replayed, key and lookup, recovery off", _KEYED_BOTH, recovers=False, replays=True, steps=1),
+    Scenario("replayed, key and lookup", _KEYED_BOTH, replays=True, steps=1),
+    Scenario("replayed, lookup settles both ways, recovery off", _BOTH, recovers=False, replays=True),
+    Scenario(
+        "replayed, lookups that take time, withdrawn",
+        _KEYED_BOTH,
+        recovers=False,
+        replays=True,
+        overlaps=True,
+        withdraws=True,
+        cancels=True,
+        steps=1,
+        sends_few=True,
+    ),
+    Scenario("replayed, final effect by report", _REPORTED_KEYED, replays=True, accepted_is_enough=True),
+    Scenario(
+        "replayed, by an automation", _BOTH, recovers=False, performer=Performer.AUTOMATION, replays=True
+    ),
 )
 TRANSITIONS_MAX = 3_000
 

@@ -143,7 +143,8 @@ def _check_sending(operation: Operation, step: Step, policies: Policies, now: da
         hold("law 4: unknown is sent again by the engine", step.act is Act.SEND)
         hold("law 4: only under protection", protection.kind is ProtectionKind.IDEMPOTENCY_KEY)
         hold("law 4: and while it is valid", step.send_until is not None)
-        hold("row 18: and where that is enabled", policies[step.number].automatic_recovery)
+        recovers = policies[step.number].automatic_recovery or step.resend_asked
+        hold("row 18: and where that is enabled, or asked for", recovers)
 
 
 def _derived(operation: Operation, policies: Policies) -> OperationState:
@@ -189,7 +190,7 @@ def check_transition(before: Node, event: Event, after: Node, policies: Policies
         opened = any(one.outcome is None for one in step.attempts[len(was.attempts) :])
         hold("only a claim opens an attempt", not opened or event.kind == "claim")
         _check_change(was, step, event)
-    if event.kind not in {"answer", "withdraw", "version"}:  # another request is another question
+    if event.kind not in {"answer", "withdraw", "version", "replay"}:  # another request is another question
         kept = {(one.step, one.reason): one.id for one in old.holds}
         moved = [one for one in new.holds if kept.get((one.step, one.reason), one.id) != one.id]
         hold("an open question stays the same one", not moved)
@@ -384,12 +385,31 @@ def _check_answer(before: Node, event: Event, after: Node, moment: Moment) -> No
     hold("an answer ends its question", closed or event.given.answer in KEEPS_OPEN)
 
 
+def _check_replay(before: Node, event: Event, after: Node, moment: Moment) -> None:
+    was, step = before.operation.step(event.step), after.operation.step(event.step)
+    hold(
+        "law 8: a replay begins nothing that happened",
+        was.state not in {StepState.CONFIRMED, StepState.ACCEPTED},
+    )
+    hold("row 2: nor anything of a cancelled operation", not before.operation.cancelled)
+    hold("law 1: a replay sends nothing itself", len(step.attempts) == len(was.attempts))
+    hold("a replay settles nothing itself", was.attempts == step.attempts)
+    asked = before.operation.hold_on(event.step)
+    hold(
+        "law 9: a contradiction is not answered by a replay",
+        asked is None or asked.reason not in CONTRADICTIONS,
+    )
+    others = [one for one in before.operation.holds if one.step != event.step]
+    hold("a replay answers its own step's question only", all(one in after.operation.holds for one in others))
+
+
 _OF: Mapping[str, Callable[[Node, Event, Node, Moment], None]] = {
     "claim": _check_claim,
     "lease": _check_lease,
     "reply": _check_late,
     "look": _check_look,
     "answer": _check_answer,
+    "replay": _check_replay,
 }
 
 

@@ -102,6 +102,8 @@ def test_the_plan_and_the_pages_facts_are_left_out() -> None:
         ("content_number", 2),
         ("approved_digest", "abc"),
         ("approved_until", at(4)),
+        ("resend_asked", True),
+        ("look_applies", True),
     ],
 )
 def test_every_kept_field_of_a_step_comes_back(name: str, value: object) -> None:

@@ -351,6 +351,8 @@ def _step_row(changed: Changed, step: Step) -> dict[str, Any]:
         "content_number": step.content_number,
         "approved_digest": step.approved_digest,
         "approved_until": _time(step.approved_until),
+        "resend_asked": step.resend_asked,
+        "look_applies": step.look_applies,
         "act": step.act,
         "act_at": _time(step.act_at),
         "send_until": _time(step.send_until),

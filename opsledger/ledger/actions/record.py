@@ -237,7 +237,7 @@ def _judged(
         answer,
         reference=verdict.reference,
         counted=verdict.counted,
-        applies=policy.automatic_recovery,
+        applies=policy.automatic_recovery or step.look_applies,
         planned=one.planned,
         facts=shown,
     )

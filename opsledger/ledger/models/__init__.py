@@ -16,6 +16,7 @@ from opsledger.ledger.models.operations import (
     Step,
     StepRequest,
 )
+from opsledger.ledger.models.replays import Replay, ReplayDestination, ReplayItem
 from opsledger.ledger.models.workers import Canary
 
 __all__ = [
@@ -40,6 +41,9 @@ __all__ = [
     "RawBody",
     "Recovery",
     "Refusal",
+    "Replay",
+    "ReplayDestination",
+    "ReplayItem",
     "Revision",
     "SendingSwitch",
     "Step",

@@ -169,6 +169,8 @@ class Step(models.Model):
     content_number = models.IntegerField(null=True)  # of the version that its request shows
     approved_digest = models.TextField(null=True)  # noqa: DJ001  null: this revision is not approved
     approved_until = models.DateTimeField(null=True)
+    resend_asked = models.BooleanField(default=False, db_default=False)
+    look_applies = models.BooleanField(default=False, db_default=False)
     # the plan (rules.next_step); `look_lease_until` keeps a lookup under way from being made twice
     act = models.TextField(default=record.Act.NONE)
     act_at = models.DateTimeField(null=True)

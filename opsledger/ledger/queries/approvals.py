@@ -79,7 +79,8 @@ SELECT a.approved_at, a.expires_at, a.covered_count, p.display_name
  WHERE a.content_version_id = %s ORDER BY a.approved_at DESC LIMIT 20
 """
 _PLACE = """
-SELECT s.team_id, o.id, o.operation_id, o.title, s.number, s.title AS step_title, s.destination_slug, s.revision, o.content_id,
+SELECT s.team_id, o.id, o.operation_id, o.title, s.number, s.title AS step_title, s.destination_slug, s.revision,
+       o.content_id,
        s.content_number, r.kind, coalesce(r.author, '')
   FROM ledger_step s JOIN ledger_operation o ON o.id = s.operation_id
   LEFT JOIN ledger_revision r ON r.step_id = s.id AND r.number = s.revision

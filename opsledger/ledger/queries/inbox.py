@@ -159,6 +159,13 @@ def page_of(
     return Page([_line(row) for row in rows[:size]], after is not None, more, now)
 
 
+def every_operation(wanted: Wanted, most: int) -> list[UUID]:
+    """The operations of all open holds of this view; holds about a destination or an event have none."""
+    query, parameters = _picked(wanted, database_now(), after=None, before=None, limit=most)
+    rows = _rows(f"SELECT DISTINCT operation_id FROM ({query}) h WHERE operation_id IS NOT NULL", parameters)
+    return [row.operation_id for row in rows]
+
+
 def line_of(hold_id: UUID, team_ids: Sequence[UUID]) -> HoldLine | None:
     """One open hold; None when it is closed, or another team's."""
     query = "SELECT * FROM ledger_hold WHERE id = %s AND team_id = ANY(%s) AND closed_at IS NULL"

@@ -263,6 +263,18 @@ def find_id(team_id: UUID, *, own: str = "", number: UUID | None = None) -> UUID
     return rows[0].id if rows else None
 
 
+def every_id(team_id: UUID, asked: OperationFilter, most: int) -> list[UUID]:
+    """The ids of all operations that match, newest first, page by page; no more than `most`."""
+    asked = replace(asked, limit=min(WINDOW - 1, most), cursor=None)
+    found: list[UUID] = []
+    while True:
+        ids, following = _pick(team_id, asked)
+        found += ids
+        if following is None or len(found) >= most:
+            return found[:most]
+        asked = replace(asked, cursor=following)
+
+
 def _pick(team_id: UUID, asked: OperationFilter) -> tuple[list[UUID], UUID | None]:
     residual, checked = _residual(asked)
     size = WINDOW if residual else asked.limit + 1

@@ -8,6 +8,7 @@ UPDATE ledger_step s
        integrity_alarm = x.integrity_alarm, record_changed = x.record_changed,
        answered_with_error = x.answered_with_error, approval_needed = x.approval_needed,
        content_number = x.content_number, approved_digest = x.approved_digest, approved_until = x.approved_until,
+       resend_asked = x.resend_asked, look_applies = x.look_applies,
        act = x.act, act_at = x.act_at, send_until = x.send_until, tries_used = x.tries_used,
        attempt_count = x.attempt_count, look_lease_until = NULL
   FROM json_to_recordset(%s::json) AS x(
@@ -16,6 +17,7 @@ UPDATE ledger_step s
        looks integer, looks_none integer, looked_at timestamptz, look_at timestamptz, rejection_waived boolean,
        lateness_waived boolean, final_waived boolean, never_known boolean, go_on_after boolean, not_ours jsonb,
        integrity_alarm boolean, record_changed boolean, answered_with_error boolean, approval_needed boolean,
-       content_number integer, approved_digest text, approved_until timestamptz, act text, act_at timestamptz,
+       content_number integer, approved_digest text, approved_until timestamptz, resend_asked boolean, look_applies boolean,
+       act text, act_at timestamptz,
        send_until timestamptz, tries_used integer, attempt_count integer)
  WHERE s.id = x.id

@@ -26,6 +26,7 @@ from opsledger.journal.verify import (
 )
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.verify import content_faults, operations_without_journal, state_faults, switch_faults
+from opsledger.ledger.verify_replays import replay_faults, replays_without_journal
 
 SHOWN_MAX = 10
 
@@ -44,7 +45,13 @@ class Command(BaseCommand):
             raise CommandError("--jobs must be from 1 to 32.")
         alone = jobs == 1
         verified = verify_range(FIRST, LAST, since, options["resume"]) if alone else _share(jobs, since)
-        faults = [*verified[2], *orphans(), *operations_without_journal(), *switch_faults()]
+        faults = [
+            *verified[2],
+            *orphans(),
+            *operations_without_journal(),
+            *replays_without_journal(),
+            *switch_faults(),
+        ]
         self.stdout.write(f"{verified[0]} chains, {verified[1]} entries read.")
         if faults:
             for fault in faults[:SHOWN_MAX]:
@@ -102,7 +109,11 @@ def _verify_batch(batch: list[Any]) -> tuple[int, list[Fault]]:
     faults += entries_behind_heads(batch, entries)
     broken = {chain.subject_id for chain, _ in doubtful}
     faults += text_faults([chain for chain in batch if chain.subject_id not in broken], entries)
-    for kind, faults_of in (("operation", state_faults), ("content", content_faults)):
+    for kind, faults_of in (
+        ("operation", state_faults),
+        ("content", content_faults),
+        ("replay", replay_faults),
+    ):
         lines = {
             chain.subject_id: entries[chain.subject_id]
             for chain in batch
