@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from csp.constants import NONE, SELF
 
-from opsledger.lib.database_url import database
+from opsledger.lib.database_url import FOLLOW_KEYS, ROW_BY_ROW, database
 from opsledger.lib.env import Env
 from opsledger.lib.secret_file import read_or_make
 
@@ -139,9 +139,12 @@ DATABASE_LIMITS_MS = {
 }[PROCESS_KIND]
 DATABASE_URL = env.url("DATABASE_URL", "postgresql://localhost/opsledger", ("postgres", "postgresql"))
 DATABASE_OWNER_URL = env.url("DATABASE_OWNER_URL", DATABASE_URL, ("postgres", "postgresql"))
+PLANNER = ROW_BY_ROW if PROCESS_KIND == "worker" else FOLLOW_KEYS
 DATABASES: dict[str, Any] = {
     # the application's role: SELECT and INSERT only on the journal
-    "default": database(DATABASE_URL, limits_ms=DATABASE_LIMITS_MS, keep=PROCESS_KIND == "web"),
+    "default": database(
+        DATABASE_URL, limits_ms=DATABASE_LIMITS_MS, keep=PROCESS_KIND == "web", planner=PLANNER
+    ),
     # the role that owns the tables: migrations only
     "owner": database(DATABASE_OWNER_URL, limits_ms={"lock_timeout": 5_000}, keep=False),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from psycopg.conninfo import conninfo_to_dict
@@ -9,17 +10,25 @@ from psycopg.conninfo import conninfo_to_dict
 from opsledger.lib.env import BadSetting
 
 
-def database(url: str, *, limits_ms: dict[str, int], keep: bool) -> dict[str, Any]:
+# Plans follow keys (docs/decisions/0023-plans.md). What is discouraged counts as very dear before PostgreSQL 18: no JIT for that.
+FOLLOW_KEYS = {"enable_seqscan": "off", "jit": "off"}
+# A worker's statements are about a few rows each, found by their ids: tables are never joined from end to end.
+ROW_BY_ROW = {**FOLLOW_KEYS, "enable_mergejoin": "off", "enable_hashjoin": "off"}
+
+
+def database(
+    url: str, *, limits_ms: dict[str, int], keep: bool, planner: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Settings for one connection.
 
-    `limits_ms` are PostgreSQL settings in milliseconds, set for the session; `keep` holds the connection
-    between requests (web) and checks it before use. Statements are prepared on the server after two uses.
+    `limits_ms` are PostgreSQL settings in milliseconds, set for the session, as are those for its `planner`; `keep` holds
+    the connection between requests (web) and checks it before use. Statements are prepared on the server after two uses.
     """
     try:
         parts = conninfo_to_dict(url)
     except Exception as why:
         raise BadSetting(f"The database URL can't be read: {why}") from why
-    options = " ".join(f"-c {name}={value}" for name, value in limits_ms.items())
+    options = " ".join(f"-c {name}={value}" for name, value in {**limits_ms, **(planner or {})}.items())
     known = {"dbname", "user", "password", "host", "port"}
     extra = {name: value for name, value in parts.items() if name not in known}
     extra["options"] = f"{extra.get('options', '')} {options} -c timezone=UTC".strip()

@@ -22,20 +22,30 @@ OPEN_STATES = [
     OperationState.HELD.value,
 ]
 
+# A key to a row that never goes, on a hot one (docs/decisions/0023-plans.md): the database refuses to remove or renumber
+# that row instead of looking it up for every new one. What is asked by it has an index that begins with it.
+LASTING: dict[str, bool] = {"db_constraint": False, "db_index": False}
+
 
 class Operation(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id)
-    team = models.ForeignKey(Team, on_delete=models.PROTECT)
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, **LASTING)
     operation_id = models.CharField(max_length=200)  # the caller's own, byte-exact
     title = models.TextField()  # the intended action in plain words; no sensitive value
-    workflow_version = models.ForeignKey(DefinitionVersion, on_delete=models.PROTECT, related_name="+")
+    workflow_version = models.ForeignKey(
+        DefinitionVersion, on_delete=models.PROTECT, related_name="+", **LASTING
+    )
     workflow_slug = models.TextField()
     digest = models.BinaryField(max_length=32)  # over workflow, params and content
     state = models.TextField(default=OperationState.RUNNING)
     version = models.IntegerField(default=1)  # grows with every write
     cancelled = models.BooleanField(default=False)
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+")
-    first_event = models.ForeignKey(Event, null=True, on_delete=models.PROTECT, related_name="+")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
+    first_event = models.ForeignKey(
+        Event, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
     replaces = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="replaced_by")
     not_after = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
@@ -139,14 +149,16 @@ class ContentVersion(models.Model):
 
 class Step(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id)
-    team = models.ForeignKey(Team, on_delete=models.PROTECT)
-    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="steps")
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, **LASTING)
+    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="steps", db_index=False)
     number = models.SmallIntegerField()
     name = models.TextField()
     identity = models.TextField(null=True)  # noqa: DJ001  rules.identity; null: from before it was stored
     title = models.TextField()
-    destination = models.ForeignKey(Definition, on_delete=models.PROTECT, related_name="+")
-    destination_version = models.ForeignKey(DefinitionVersion, on_delete=models.PROTECT, related_name="+")
+    destination = models.ForeignKey(Definition, on_delete=models.PROTECT, related_name="+", **LASTING)
+    destination_version = models.ForeignKey(
+        DefinitionVersion, on_delete=models.PROTECT, related_name="+", **LASTING
+    )
     destination_slug = models.TextField()
     action = models.TextField()
     performer = models.TextField(default=record.Performer.ENGINE)
@@ -237,7 +249,7 @@ class Step(models.Model):
 class StepRequest(models.Model):
     """What a step sends: rendered once, frozen before the first attempt. A trigger refuses changes."""
 
-    step = models.ForeignKey(Step, on_delete=models.PROTECT, related_name="requests")
+    step = models.ForeignKey(Step, on_delete=models.PROTECT, related_name="requests", db_index=False)
     revision = models.SmallIntegerField()
     method = models.TextField()
     url = models.TextField()
@@ -259,8 +271,10 @@ class StepRequest(models.Model):
 
 class Attempt(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id)
-    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="attempts")
-    step = models.ForeignKey(Step, on_delete=models.PROTECT, related_name="attempts")
+    operation = models.ForeignKey(
+        Operation, on_delete=models.PROTECT, related_name="attempts", db_index=False
+    )
+    step = models.ForeignKey(Step, on_delete=models.PROTECT, related_name="attempts", db_index=False)
     number = models.SmallIntegerField()
     revision = models.SmallIntegerField()
     worker = models.TextField()  # unique per process start; a token's id for an automation
@@ -319,9 +333,15 @@ class Evidence(models.Model):
         AUTOMATION = "automation"
 
     id = models.UUIDField(primary_key=True, default=new_id)
-    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="evidence")
-    step = models.ForeignKey(Step, null=True, on_delete=models.PROTECT, related_name="evidence")
-    attempt = models.ForeignKey(Attempt, null=True, on_delete=models.PROTECT, related_name="evidence")
+    operation = models.ForeignKey(
+        Operation, on_delete=models.PROTECT, related_name="evidence", db_index=False
+    )
+    step = models.ForeignKey(
+        Step, null=True, on_delete=models.PROTECT, related_name="evidence", db_index=False
+    )
+    attempt = models.ForeignKey(
+        Attempt, null=True, on_delete=models.PROTECT, related_name="evidence", db_index=False
+    )
     kind = models.TextField(choices=Kind)
     origin = models.TextField()  # a destination's slug, a token's name, a person's id
     received_at = models.DateTimeField()
@@ -343,9 +363,9 @@ class Evidence(models.Model):
 class HeldReference(models.Model):
     """A reference belongs to one create step at its destination."""
 
-    destination = models.ForeignKey(Definition, on_delete=models.PROTECT, related_name="+")
+    destination = models.ForeignKey(Definition, on_delete=models.PROTECT, related_name="+", **LASTING)
     reference_key = models.BinaryField(max_length=32)  # digest: references may be longer than an index row
-    step = models.ForeignKey(Step, on_delete=models.PROTECT, related_name="held_references")
+    step = models.ForeignKey(Step, on_delete=models.PROTECT, related_name="held_references", db_index=False)
 
     class Meta:
         constraints = [
