@@ -3,6 +3,8 @@
 Hot rows are narrow; parameters, requests and replies have tables of their own. Every constraint's name is a sentence.
 """
 
+from typing import Any
+
 from django.conf import settings
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
@@ -24,7 +26,7 @@ OPEN_STATES = [
 
 # A key to a row that never goes, on a hot one (docs/decisions/0023-plans.md): the database refuses to remove or renumber
 # that row instead of looking it up for every new one. What is asked by it has an index that begins with it.
-LASTING: dict[str, bool] = {"db_constraint": False, "db_index": False}
+LASTING: Any = {"db_constraint": False, "db_index": False}
 
 
 class Operation(models.Model):

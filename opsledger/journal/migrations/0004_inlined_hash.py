@@ -10,7 +10,7 @@ SIGNATURE = "journal_hash(bytea, text, uuid, integer, timestamptz, text, text, t
 
 
 class Migration(migrations.Migration):
-    dependencies = [("journal", "0002_append_only")]
+    dependencies = [("journal", "0003_sending")]
     operations = [
         migrations.RunSQL(f"ALTER FUNCTION {SIGNATURE} STABLE", f"ALTER FUNCTION {SIGNATURE} IMMUTABLE")
     ]
