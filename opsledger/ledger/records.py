@@ -20,27 +20,32 @@ from opsledger.rules.next_step import Policy
 from opsledger.rules.record import Act, Attempt, Hold, KnownBy, Operation, Performer, Step
 from opsledger.rules.states import HoldReason, NoChange, OperationState, Outcome, StepState
 
-_LOCK = "SELECT id FROM ledger_operation WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
+_LOCK = "SELECT id FROM ledger_operation WHERE id = ANY(%s::uuid[]) ORDER BY id FOR UPDATE"
 _OPERATIONS = """
 SELECT o.id, o.team_id, o.operation_id, o.title, o.state, o.version, o.cancelled, o.not_after, o.created_at, o.owner_id,
        o.workflow_version_id, o.workflow_slug, o.unknown_at, p.params, now() AS now
   FROM ledger_operation o LEFT JOIN ledger_operationparams p ON p.operation_id = o.id
- WHERE o.id = ANY(%s) ORDER BY o.id
+ WHERE o.id = ANY(%s::uuid[]) ORDER BY o.id
 """
 _STEPS = """
-SELECT s.*, coalesce(r.enabled, false) AS recovers
+SELECT s.id, s.operation_id, s.number, s.name, s.identity, s.destination_id, s.destination_version_id, s.destination_slug,
+       s.action, s.performer, s.state, s.revision, s.request_digest, s.reference, s.tries_extra, s.not_before, s.ready_at,
+       s.accepted_at, s.unknown_at, s.looks, s.looks_none, s.looked_at, s.look_at, s.rejection_waived, s.lateness_waived,
+       s.final_waived, s.never_known, s.go_on_after, nullif(s.not_ours, '[]') AS not_ours, s.integrity_alarm,
+       s.record_changed, s.answered_with_error, s.approval_needed, s.act, s.act_at, s.send_until,
+       coalesce(r.enabled, false) AS recovers
   FROM ledger_step s
   LEFT JOIN ledger_recovery r ON r.destination_id = s.destination_id AND r.action = s.action
- WHERE s.operation_id = ANY(%s) ORDER BY s.operation_id, s.number
+ WHERE s.operation_id = ANY(%s::uuid[]) ORDER BY s.operation_id, s.number
 """
 _ATTEMPTS = """
 SELECT id, step_id, number, revision, opened_at, lease_ends_at, outcome, no_change, reference, known_by
-  FROM ledger_attempt WHERE operation_id = ANY(%s) ORDER BY step_id, number
+  FROM ledger_attempt WHERE operation_id = ANY(%s::uuid[]) ORDER BY step_id, number
 """
 _HOLDS = """
 SELECT h.id, h.operation_id, s.number, h.reason, h.opened_at, h.facts
   FROM ledger_hold h JOIN ledger_step s ON s.id = h.step_id
- WHERE h.operation_id = ANY(%s) AND h.closed_at IS NULL
+ WHERE h.operation_id = ANY(%s::uuid[]) AND h.closed_at IS NULL
 """
 
 
@@ -112,13 +117,14 @@ def _load(operation_ids: Iterable[UUID], *, locked: bool) -> dict[UUID, Loaded]:
 def _read(ids: list[UUID], *, locked: bool) -> list[list[Any]]:
     """Rows of each query, asked for in one round trip. A query's own snapshot begins after the one before it has ended."""
     queries = [_OPERATIONS, _STEPS, _ATTEMPTS, _HOLDS]
+    listed = f"{{{','.join(map(str, ids))}}}"  # as PostgreSQL writes an array: written once for all of them
     connection.ensure_connection()
     with connection.wrap_database_errors, connection.connection.pipeline():
         if locked:
-            connection.connection.execute(_LOCK, [ids])
+            connection.connection.execute(_LOCK, [listed])
         cursors = [connection.connection.cursor(row_factory=namedtuple_row, binary=True) for _ in queries]
         for cursor, query in zip(cursors, queries, strict=True):
-            cursor.execute(query, [ids])
+            cursor.execute(query, [listed])
         return [cursor.fetchall() for cursor in cursors]
 
 
@@ -162,7 +168,7 @@ def _step(row: Any) -> Step:
         final_waived=row.final_waived,
         never_known=row.never_known,
         go_on_after=row.go_on_after,
-        not_ours=tuple(row.not_ours),
+        not_ours=tuple(row.not_ours or ()),
         integrity_alarm=row.integrity_alarm,
         record_changed=row.record_changed,
         answered_with_error=row.answered_with_error,

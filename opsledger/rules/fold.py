@@ -8,9 +8,11 @@ what only the page shows (`Hold.facts`) are left out: they follow from the rest.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
+from operator import attrgetter
 from typing import Any
 
 from opsledger.rules.record import Attempt, Hold, KnownBy, Operation, Performer, Step
@@ -107,12 +109,20 @@ def _hold_changes(before: Operation, after: Operation) -> Patch:
 
 
 def _changed(names: tuple[str, ...], before: object, after: object) -> Patch:
-    changed = {}
-    for name in names:
-        value = getattr(after, name)
-        if getattr(before, name) != value:
-            changed[name] = _plain(value)
-    return changed
+    values = _values_of(names)
+    old, new = values(before), values(after)
+    if old == new:  # most often: compared at once, not name by name
+        return {}
+    return {
+        name: _plain(value)
+        for name, known, value in zip(names, old, new, strict=True)
+        if known is not value and known != value
+    }
+
+
+@cache
+def _values_of(names: tuple[str, ...]) -> Callable[[object], tuple[Any, ...]]:
+    return attrgetter(*names)
 
 
 def _plain(value: object) -> Any:

@@ -6,7 +6,6 @@ without their lengths.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import math
@@ -130,7 +129,15 @@ def idempotency_key(team: bytes, operation_id: str, step: str, revision: int, le
 
 
 def _base32(digested: bytes) -> str:
-    return base64.b32hexencode(digested).decode().lower()
+    """`0-9a-v`, five bits a character, without padding: RFC 4648's extended hex alphabet in lower case."""
+    count = -(-len(digested) * 8 // 10)  # pairs of characters, the last one filled up with zero bits
+    number = int.from_bytes(digested, "big") << (count * 10 - len(digested) * 8)
+    text = "".join([_PAIRS[number >> shift & 1023] for shift in range(count * 10 - 10, -10, -10)])
+    return text[: -(-len(digested) * 8 // 5)]
+
+
+_ALPHABET = "0123456789abcdefghijklmnopqrstuv"
+_PAIRS = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
 
 
 def _bytes(text: str) -> bytes:
@@ -150,8 +157,8 @@ def refuse_operation_id(text: str) -> list[str]:
     reasons = []
     if not 1 <= len(text) <= OPERATION_ID_LENGTH_MAX:
         reasons.append(f"must have 1 to {OPERATION_ID_LENGTH_MAX} characters; this one has {len(text)}")
-    hidden = sorted({char for char in text if not char.isprintable()})
-    if hidden:
+    if not text.isprintable():
+        hidden = sorted({char for char in text if not char.isprintable()})
         named = ", ".join(f"U+{ord(char):04X}" for char in hidden[:5])
         reasons.append(f"must hold printable characters only; this one holds {named}")
     if text and not text.strip(" "):
@@ -161,12 +168,14 @@ def refuse_operation_id(text: str) -> list[str]:
 
 def _personal_data(text: str) -> list[str]:
     # Wide and percent-encoded forms are the same address; only this copy is folded.
-    plain = unicodedata.normalize("NFKC", text[: 4 * OPERATION_ID_LENGTH_MAX])
+    plain = text[: 4 * OPERATION_ID_LENGTH_MAX]
+    if not plain.isascii():
+        plain = unicodedata.normalize("NFKC", plain)
     plain = _ESCAPED.sub(lambda found: "@" if found[1] == "40" else "+", plain)
     reasons = []
-    if _EMAIL.search(plain):
+    if "@" in plain and _EMAIL.search(plain):
         reasons.append("must not hold an e-mail address: no personal data in identities")
-    if _PHONE.search(plain):
+    if "+" in plain and _PHONE.search(plain):
         reasons.append("must not hold a + with 8 to 15 digits (a telephone number): no personal data")
     return reasons
 

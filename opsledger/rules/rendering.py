@@ -217,17 +217,13 @@ def _with_key(body: Any, path: list[str], key: str) -> Any:
 
 def request_digest(method: str, url: str, headers: list[tuple[str, str]], body: bytes) -> str:
     """Every part with its length before it, so that no part can lend bytes to its neighbour."""
-    hashed = hashlib.sha256(_DIGEST_FORMAT)
-    parts = [
-        method,
-        url,
-        str(len(headers)),
-        *(text for name, value in headers for text in (name.lower(), value)),
-    ]
-    for part in [*(text.encode("utf-8", "surrogatepass") for text in parts), body]:
-        hashed.update(len(part).to_bytes(8, "big"))
-        hashed.update(part)
-    return hashed.hexdigest()
+    texts = [method, url, str(len(headers))]
+    for name, value in headers:
+        texts += (name.lower(), value)
+    fed = [_DIGEST_FORMAT]
+    for part in [*(text.encode("utf-8", "surrogatepass") for text in texts), body]:
+        fed += (len(part).to_bytes(8, "big"), part)
+    return hashlib.sha256(b"".join(fed)).hexdigest()
 
 
 def _body(template: Any, values: Mapping[str, Any], problems: Problems) -> Any:

@@ -10,6 +10,7 @@ import ipaddress
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 Headers = tuple[tuple[str, str], ...]
@@ -110,6 +111,7 @@ def header_problems(own: dict[str, str], headers: Headers) -> Iterator[tuple[str
         seen.add(lower)
 
 
+@lru_cache(maxsize=512)  # a destination's addresses are few
 def parse_url(url: str) -> Target:
     """Raises ValueError, with the reason, for every URL of which two readers could think differently."""
     if not _PRINTABLE_URL.fullmatch(url) or "\\" in url:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import re
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from opsledger.rules.identity import (
     KEY_LENGTH_MIN,
+    _base32,
     allowed_in_path,
     canonical_json,
     code_points,
@@ -390,3 +392,8 @@ def test_code_points_tell_what_looks_the_same_apart() -> None:
         "U+0020 SPACE",
     )
     assert code_points("\n") == ("U+000A unnamed",)
+
+
+@given(st.binary(min_size=1, max_size=64))
+def test_base_32_is_that_of_the_standard_library(digested: bytes) -> None:
+    assert _base32(digested) == base64.b32hexencode(digested).decode().lower().rstrip("=")

@@ -20,7 +20,7 @@ from django.db import connection, transaction
 from opsledger.journal.append import Line, append, body
 from opsledger.ledger import definitions, rendering
 from opsledger.ledger.actions.change import Changed, _step_row, hold_row
-from opsledger.ledger.clock import database_now
+from opsledger.ledger.clock import lately_now
 from opsledger.ledger.records import Loaded, lock
 from opsledger.ledger.sql import statement
 from opsledger.lib.ids import new_id
@@ -73,7 +73,7 @@ def open_operations(wanted: Sequence[NewOperation]) -> list[Opened]:
 
 def open_operations_here(wanted: Sequence[NewOperation]) -> list[Opened]:
     """The same inside a transaction that the caller has opened (an event and its operation commit together)."""
-    now = database_now()
+    now = lately_now()
     built = [_build(one, now) for one in wanted]
     new: set[UUID] = set()
     if built:
