@@ -94,4 +94,7 @@ def keep_text(subject_id: UUID, text: str) -> dict[str, str]:
 
 def body(facts: dict[str, Any]) -> str:
     """The text of an entry's body: compact JSON with sorted keys."""
-    return json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return _ENCODER.encode(facts)
+
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)

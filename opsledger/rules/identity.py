@@ -13,6 +13,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from decimal import Decimal
+from json.encoder import encode_basestring_ascii
 from typing import Any
 
 from opsledger.rules.reading import Number
@@ -32,25 +33,21 @@ def canonical_json(value: Any) -> str:
     Takes str, int, Decimal, finite float, bool, None, lists and string-keyed mappings; `1.10` stays `1.10`.
     Raises ValueError for NaN and infinities and for nesting beyond 100, TypeError for anything else.
     """
-    return "".join(_written(value, 0))
+    return _written(value, 0)
 
 
-def _written(value: Any, depth: int) -> list[str]:
+def _written(value: Any, depth: int) -> str:
     if depth > _DEPTH_MAX:
         raise ValueError(f"nested more than {_DEPTH_MAX} deep")
+    if isinstance(value, str):  # first: most values are text
+        return str.__str__(value) if isinstance(value, Number) else encode_basestring_ascii(value)
     if isinstance(value, Mapping):
-        names = sorted(_name(name) for name in value)
-        return _joined("{}", [[json.dumps(name), ":", *_written(value[name], depth + 1)] for name in names])
+        names = sorted([_name(name) for name in value])
+        parts = [f"{encode_basestring_ascii(name)}:{_written(value[name], depth + 1)}" for name in names]
+        return f"{{{','.join(parts)}}}"
     if isinstance(value, list | tuple):
-        return _joined("[]", [_written(item, depth + 1) for item in value])
-    return [_scalar(value)]
-
-
-def _joined(brackets: str, parts: list[list[str]]) -> list[str]:
-    text = [brackets[0]]
-    for index, part in enumerate(parts):
-        text += [",", *part] if index else part
-    return [*text, brackets[1]]
+        return f"[{','.join([_written(item, depth + 1) for item in value])}]"
+    return _scalar(value)
 
 
 def _name(name: Any) -> str:
@@ -62,10 +59,6 @@ def _name(name: Any) -> str:
 def _scalar(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return json.dumps(value)
-    if isinstance(value, Number):
-        return str(value)
-    if isinstance(value, str):
-        return json.dumps(str(value))
     if isinstance(value, int):
         return str(int(value))
     if isinstance(value, Decimal | float):

@@ -19,7 +19,7 @@ from django.db import connection, transaction
 
 from opsledger.journal.append import Line, append, body
 from opsledger.ledger import definitions, rendering
-from opsledger.ledger.actions.change import Changed, _step_row, hold_row
+from opsledger.ledger.actions.change import Changed, _time, hold_row
 from opsledger.ledger.clock import lately_now
 from opsledger.ledger.records import Loaded, lock
 from opsledger.ledger.sql import statement
@@ -150,12 +150,13 @@ def _row(one: NewOperation, loaded: Loaded) -> dict[str, Any]:
 
 
 def _new_step(one: NewOperation, changed: Changed, step: Step) -> dict[str, Any]:
+    """What a step that has just come to rest can say; everything else of its row is as for every new step."""
     words = definitions.workflow(one.workflow_version_id).steps[step.number - 1]
     definition_id, version_id = one.destinations[step.number]
     profile = definitions.destination(version_id).actions[step.action].profile
     by_automation = step.performer.value == "automation"
     return {
-        **_step_row(changed, step),
+        "id": str(changed.loaded.step_ids[step.number]),
         "number": step.number,
         "name": step.name,
         "identity": changed.loaded.identities[step.number],
@@ -165,6 +166,12 @@ def _new_step(one: NewOperation, changed: Changed, step: Step) -> dict[str, Any]
         "destination_slug": step.destination,
         "action": step.action,
         "performer": step.performer,
+        "state": step.state,
+        "request_digest": step.request_digest,
+        "ready_at": _time(step.ready_at),
+        "approval_needed": step.approval_needed,
+        "act": step.act,
+        "act_at": _time(step.act_at),
         "tries_max": profile.retries.tries_max,
         "lease_seconds": words.lease_seconds if by_automation else profile.timing.lease_seconds,
         "total_seconds": profile.timing.total_seconds,
