@@ -9,7 +9,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from opsledger.lib.env import BadSetting
 
-# Plans follow keys (docs/decisions/0023-plans.md). Before PostgreSQL 18 what is discouraged counts as dear: no JIT for it.
+# Plans follow keys (docs/decisions/0023-plans.md). Before PostgreSQL 18 what is discouraged counts as dear: no JIT for that.
 FOLLOW_KEYS = {"enable_seqscan": "off", "jit": "off"}
 # A worker's statements are about a few rows each, found by their ids: tables are never joined from end to end.
 ROW_BY_ROW = {**FOLLOW_KEYS, "enable_mergejoin": "off", "enable_hashjoin": "off"}

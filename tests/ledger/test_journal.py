@@ -62,6 +62,11 @@ def test_the_application_has_no_right_to_change_the_journal(desk: Desk, statemen
         "UPDATE ledger_definitionversion SET body = '{}'",
         "UPDATE ledger_steprequest SET body = ''::bytea",
         "DELETE FROM ledger_steprequest",
+        "DELETE FROM team",
+        "UPDATE team SET id = gen_random_uuid()",
+        "DELETE FROM ledger_definition",
+        "UPDATE ledger_definition SET id = gen_random_uuid()",
+        "DELETE FROM ledger_definitionversion",
     ],
 )
 def test_triggers_refuse_changes_to_the_owner_too(
