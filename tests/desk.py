@@ -74,7 +74,7 @@ class Desk:
 
     def letter(self, text_id: str | None = None, *, by: By = AUTOMATION, **more: Any) -> Opened:
         """An operation of `campaign_letter` with content that a model wrote, or with that of `more`."""
-        content = {"content_id": "spring-launch/letter", "fields": LETTER, "author_kind": AuthorKind.MODEL}
+        content = {"content_id": "spring-launch:letter", "fields": LETTER, "author_kind": AuthorKind.MODEL}
         content |= {"author": "draft-writer-2", **more}
         wanted = Wanted(text_id or f"test:{uuid.uuid4()}", "campaign_letter", dict(LETTER_PARAMS),
                         content=WantedContent(**content))  # fmt: skip
@@ -87,7 +87,7 @@ class Desk:
     ) -> OpenedVersion:
         """Another version of the letter; a person’s own unless `kind` says otherwise."""
         proposal = Proposal(
-            "spring-launch/letter", "campaign_letter", LETTER | changed, kind, author or by.name
+            "spring-launch:letter", "campaign_letter", LETTER | changed, kind, author or by.name
         )
         return open_content_version(self.team.pk, proposal, by)
 

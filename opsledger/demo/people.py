@@ -12,9 +12,10 @@ from opsledger.accounts.models import Person, Team
 from opsledger.accounts.permissions import Role
 
 TEAM = "campaigns"
+SECOND_OWNER = "second-owner@demo.example"  # approves what the first one wrote or asked for
 PEOPLE: tuple[tuple[str, str, tuple[Role, ...]], ...] = (
     ("owner@demo.example", "Demo owner", (Role.OWNER,)),
-    ("second-owner@demo.example", "Second owner", (Role.OWNER,)),
+    (SECOND_OWNER, "Second owner", (Role.OWNER,)),
     ("operator@demo.example", "Demo operator", (Role.OPERATOR,)),
     ("manager@demo.example", "Demo manager", (Role.VIEWER,)),
     ("admin@demo.example", "Demo admin", (Role.ADMIN,)),

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
+from opsledger.demo.letters import FIRST, LETTER, REGENERATED, SENT, THANKS, WAITING, Brought, letter_params
 from opsledger.demo.scenario import CHANGED, DUPLICATED, FOLLOW_UP, PARTS, Part, params_of
 from opsledger.destinations.sandbox.client import SandboxControl
 from opsledger.ledger.models import Step
@@ -32,7 +33,23 @@ class Doors:
 
     def post(self, path: str, body: bytes, headers: dict[str, str]) -> dict[str, Any]:
         """Posts, and again while nothing answers: the same operation twice is the same operation."""
-        request = Request(f"{self.web_url}{path}", body, headers, method="POST")  # noqa: S310 - our own address
+        return self._ask("POST", path, body, headers)
+
+    def call(
+        self, path: str, document: dict[str, Any] | None = None, *, token: str = "", **headers: str
+    ) -> dict[str, Any]:
+        """The API, by the automation’s token or by another one."""
+        sent = {
+            "Authorization": f"Bearer {token or self.token}",
+            "Content-Type": "application/json",
+            **headers,
+        }
+        if document is None:
+            return self._ask("GET", f"/api/v1{path}", None, sent)
+        return self._ask("POST", f"/api/v1{path}", json.dumps(document).encode(), sent)
+
+    def _ask(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> dict[str, Any]:
+        request = Request(f"{self.web_url}{path}", body, headers, method=method)  # noqa: S310 - our own address
         opener = build_opener(ProxyHandler({}))
         until = time.monotonic() + WAIT_SECONDS_MAX
         while True:
@@ -46,11 +63,16 @@ class Doors:
                     raise
                 time.sleep(0.5)
 
-    def record(self, operation_id: str, workflow: str, params: dict[str, Any]) -> str:
+    def record(self, operation_id: str, workflow: str, params: dict[str, Any], **more: Any) -> str:
         """Records an operation; returns its public id."""
-        body = json.dumps({"operation_id": operation_id, "workflow": workflow, "params": params}).encode()
-        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
-        return str(self.post("/api/v1/operations", body, headers)["id"])
+        wanted = {"operation_id": operation_id, "workflow": workflow, "params": params, **more}
+        return str(self.call("/operations", wanted)["id"])
+
+    def write(self, number: int, content: dict[str, Any]) -> str:
+        """Records a letter to a customer; returns its public id."""
+        return self.record(
+            f"spring-launch:letter-{number:03d}", LETTER, letter_params(number), content=content
+        )
 
     def deliver(self, event_id: str, body: bytes) -> None:
         """One delivery of a shop's event, signed as Standard Webhooks does."""
@@ -139,6 +161,44 @@ def interfere(doors: Doors, played: list[Played]) -> None:
             _call(doors, "PATCH", f"/crm/tasks/{record}", {"due_date": "2027-01-31"})
 
 
+def write_letters(doors: Doors, approver: str) -> list[str]:
+    """Letters whose first words an owner approves with a token of their own. Returns the identities of their steps."""
+    written = [doors.write(number, FIRST.document()) for number in range(1, SENT + 1)]
+    approve(doors, FIRST, approver)
+    return [f"{public_id}-1" for public_id in written]
+
+
+def approve(doors: Doors, content: Brought, approver: str) -> None:
+    """Approves the newest version of a content with everything that waits for it."""
+    version = doors.call(f"/content/{content.content_id}/versions")["items"][0]
+    covered = doors.call(f"/content-versions/{version['id']}/covered")
+    decision = {
+        "covered_digest": covered["covered_digest"],
+        "reason": "Read and agreed with the campaign’s owner.",
+    }
+    headers = {"If-Match": f'"{covered["version"]}"'}
+    doors.call(f"/content-versions/{version['id']}/approve", decision, token=approver, **headers)
+
+
+def leave_to_be_approved(doors: Doors, sent: list[str]) -> None:
+    """A model writes the letter anew once the first ones are out; more letters wait for it, and some for another text."""
+    for identity in sent:
+        _made(doors, identity)
+    for number in range(SENT + 1, SENT + WAITING + 1):
+        doors.write(number, {"content_id": FIRST.content_id, "version": 1})
+    doors.call(
+        f"/content/{FIRST.content_id}/versions",
+        {
+            "workflow": LETTER,
+            "fields": REGENERATED.fields,
+            "author": REGENERATED.author,
+            "origin": REGENERATED.origin,
+        },
+    )
+    for number in range(SENT + WAITING + 1, SENT + 2 * WAITING - 1):
+        doors.write(number, THANKS.document())
+
+
 def _made(doors: Doors, identity: str) -> str | None:
     """The record that our request made, as soon as it has."""
     until = time.monotonic() + 30
@@ -157,4 +217,4 @@ def _call(doors: Doors, method: str, path: str, fields: dict[str, Any]) -> None:
         reply.read()
 
 
-__all__ = ["FOLLOW_UP", "Doors", "interfere", "play"]
+__all__ = ["FOLLOW_UP", "Doors", "interfere", "leave_to_be_approved", "play", "write_letters"]

@@ -1,4 +1,4 @@
-"""What the demo plays: some sixty operations, sent for real to a sandbox that really loses replies.
+"""What the demo plays: some sixty operations and a dozen letters, sent for real to a sandbox that really loses replies.
 
 Nothing here writes a state. Operations come in through the HTTP API and signed webhooks, the sandbox is told how to behave
 towards each, and the engine makes of it what it can.

@@ -165,6 +165,9 @@ class Scenes:
         lacking = {name: value for name, value in wanted.params.items() if name != "account"}
         return open_operations([replace(wanted, params=lacking)])[0]
 
+    def unapproved(self) -> Opened:
+        return self.desk.letter()
+
     def accepted(self) -> Opened:
         """Its message is taken over by the mail service, and nothing more is known."""
         opened = self.open(workflow="campaign_follow_up")
@@ -254,6 +257,7 @@ EVERY_STEP_QUESTION: dict[HoldReason, Callable[[Scenes], Opened]] = {
     HoldReason.TOO_LATE: Scenes.too_late,
     HoldReason.DATA_MISSING: Scenes.missing,
     HoldReason.DELIVERY_NOT_PROVEN: Scenes.not_proven,
+    HoldReason.APPROVAL_NEEDED: Scenes.unapproved,
 }
 
 

@@ -134,8 +134,10 @@ def _body_fields(body: bytes, sensitive: Sequence[str]) -> tuple[tuple[str, str]
 
 _EARLIER = """
 SELECT q.revision, q.method, q.url, q.headers, q.body, s.operation_id, s.number,
-       coalesce((SELECT r.content_number FROM ledger_revision r WHERE r.step_id = s.id AND r.number = q.revision),
-                CASE WHEN q.revision = s.revision THEN s.content_number END) AS content_number
+       CASE WHEN q.revision > 1 THEN
+            (SELECT r.content_number FROM ledger_revision r WHERE r.step_id = s.id AND r.number = q.revision)
+       ELSE (SELECT (e.body::json #>> ARRAY['steps', s.number::text, 'content_number'])::integer
+               FROM journal_entry e WHERE e.subject_id = s.operation_id AND e.seq = 1) END AS content_number
   FROM ledger_steprequest q JOIN ledger_step s ON s.id = q.step_id
  WHERE q.step_id = %s AND q.revision < s.revision ORDER BY q.revision DESC LIMIT 1
 """

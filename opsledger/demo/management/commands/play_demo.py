@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import base64
 import os
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from opsledger.accounts.actions import create_token
-from opsledger.accounts.models import ApiToken, Team
+from opsledger.accounts.models import ApiToken, Person, Team
 from opsledger.accounts.permissions import Scope
 from opsledger.demo.management.commands.prepare_demo import SHOP_SECRET
-from opsledger.demo.people import TEAM
-from opsledger.demo.play import Doors, interfere, play
+from opsledger.demo.people import SECOND_OWNER, TEAM
+from opsledger.demo.play import Doors, interfere, leave_to_be_approved, play, write_letters
 from opsledger.destinations.sandbox.client import SandboxControl
 from opsledger.ledger.actions.sending import switch_sending
 from opsledger.ledger.models import Operation
@@ -24,7 +26,9 @@ NAME = "demo automation"
 
 
 class Command(BaseCommand):
-    help = "Plays some sixty operations through the sandbox. Does nothing when there are operations already."
+    help = (
+        "Plays some seventy operations through the sandbox. Does nothing when there are operations already."
+    )
 
     def handle(self, *args: Any, **options: Any) -> None:
         team = Team.objects.get(slug=TEAM)
@@ -38,9 +42,11 @@ class Command(BaseCommand):
         switch_sending(False, reason="the demo is being laid out", by="command:play_demo")
         try:
             played = play(doors)
+            letters = write_letters(doors, _approvers_token(team))
         finally:
             switch_sending(True, reason="the demo is laid out", by="command:play_demo")
         interfere(doors, played)
+        leave_to_be_approved(doors, letters)
         self.stdout.write(f"{Operation.objects.filter(team=team).count()} operations are under way.")
 
 
@@ -50,4 +56,15 @@ def _shop_secret() -> bytes:
 
 def _token(team: Team) -> str:
     ApiToken.objects.filter(team=team, name=NAME, revoked_at__isnull=True).update(revoked_at=Now())
-    return create_token(team=team, name=NAME, scopes=[Scope.RECORD, Scope.READ]).text
+    return create_token(team=team, name=NAME, scopes=[Scope.RECORD, Scope.READ, Scope.PROPOSE]).text
+
+
+def _approvers_token(team: Team) -> str:
+    """The second owner's own, good for as long as the demo is laid out: an automation may not approve."""
+    owner = Person.objects.get(email=SECOND_OWNER)
+    until = timezone.now() + timedelta(minutes=5)
+    name = f"{NAME}: approve"
+    ApiToken.objects.filter(team=team, name=name, revoked_at__isnull=True).update(revoked_at=Now())
+    return create_token(
+        team=team, name=name, scopes=[Scope.READ, Scope.DECIDE], person=owner, expires_at=until
+    ).text
