@@ -153,10 +153,10 @@ def _place(text: str) -> inbox.Place | None:
 
 def read_one(caller: Caller, request: HttpRequest, hold: str) -> HttpResponse:
     found = find(caller, hold)
-    return respond(200, shown(found), _tagged(found.version))
+    return respond(200, shown(found), tagged(found.version))
 
 
-def _tagged(version: int) -> dict[str, str]:
+def tagged(version: int) -> dict[str, str]:
     return {"ETag": f'"{version}"'}
 
 
@@ -183,7 +183,7 @@ def stale(hold: Hold) -> Problem:
     return Problem(
         "stale",
         f"The hold {now} by now. Nothing was changed.",
-        headers=_tagged(current.version),
+        headers=tagged(current.version),
         current=plain(shown(current)),
     )
 
@@ -247,7 +247,7 @@ def _settled(caller: Caller, hold: Hold, reading: Reading | None) -> HttpRespons
         "operation_state": state,
         "reading": _reading(reading) if reading else None,
     }
-    return respond(200, body, _tagged(current.version))
+    return respond(200, body, tagged(current.version))
 
 
 def _go_on(hold: Hold, given: Settlement, version: int, by: By) -> None:
