@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opsledger.accounts.permissions import Permission
 from opsledger.api import answer_shapes as answers
-from opsledger.api import holds, operations, shapes, steps
+from opsledger.api import holds, operations, replays, shapes, steps
 from opsledger.api.routes import Call, Query, Reply
 
 _RECORD_EXAMPLE = {
@@ -20,6 +20,8 @@ _STALE = Reply(412, "Another version by now; `current` is the hold as it is. Not
 _CHANGED = Reply(
     412, "Another version by now; `current` is the operation's record as it is. Nothing was changed."
 )
+_REPLAY = Reply(200, "The replay as it is now.", answers.ReplayAnswer)
+_STALE_REPLAY = Reply(412, "Another version by now; `current` is the replay as it is. Nothing was changed.")
 _VERSION = Reply(428, "If-Match is missing.")
 _NOT_NOW = Reply(409, "The present state does not allow it.")
 
@@ -180,5 +182,71 @@ CALLS: tuple[Call, ...] = (
         "Now, or at a time. It reads; nothing is sent.",
         holds.check, (_SETTLED, _NOT_FOUND, _NOT_NOW, _STALE, _INVALID, _VERSION),
         permission=Permission.CHECK_NOW, shape=shapes.Check, versioned=True, example={}, tag="Holds",
+    ),
+    Call(
+        "POST", "/replays", "plan_replay", "Plan a replay",
+        "Gives each step of the scope one verdict, with its reason. Writes nothing; `plan` is what a start takes.",
+        replays.make_plan, (Reply(200, "The plan.", answers.PlanAnswer), _NOT_FOUND, _INVALID),
+        permission=Permission.PLAN_REPLAY, shape=shapes.ReplayPlan,
+        example={"scope": {"filter": {"state": "held", "workflow": "campaign_follow_up"}}}, tag="Replays",
+    ),
+    Call(
+        "POST", "/replays/{replay}/start", "start_replay", "Start a planned replay",
+        "By the plan and its digest. The same start again changes nothing and is answered with 200. Nothing is sent by "
+        "this call; what it begins is claimed, throttled and stopped like everything else.",
+        replays.start,
+        (
+            Reply(201, "Started.", answers.ReplayAnswer), Reply(200, "It was started before.", answers.ReplayAnswer),
+            Reply(412, "`plan_moved`: `differences` says what was and what is; `now` is the plan as it would be."),
+            _INVALID,
+        ),
+        permission=Permission.START_REPLAY, shape=shapes.ReplayStart, tag="Replays",
+        example={
+            "plan": "…", "plan_digest": "5d0f…", "name": "crm, lost replies of 14 April",
+            "reason": "The CRM says that its queue was closed from 14:02 to 14:20.",
+            "touches": ["crm"], "per_second": {"crm": 5}, "mended": True,
+        },
+    ),
+    Call(
+        "GET", "/replays", "list_replays", "List replays",
+        "Newest first.", replays.listed, (Reply(200, "A page.", answers.ReplayPage), _INVALID),
+        permission=Permission.VIEW, query=(Query("cursor", "`next` of the page before."),), tag="Replays",
+    ),
+    Call(
+        "GET", "/replays/{replay}", "read_replay", "Read a replay",
+        "Its state, and every item counted once. The ETag is its version.",
+        replays.read_one, (_REPLAY, _NOT_FOUND), permission=Permission.VIEW, tag="Replays",
+    ),
+    Call(
+        "GET", "/replays/{replay}/items", "list_replay_items", "List a replay's items",
+        "In the order of the plan.",
+        replays.items, (Reply(200, "A page.", answers.ReplayItemPage), _NOT_FOUND, _INVALID),
+        permission=Permission.VIEW, tag="Replays",
+        query=(
+            Query("state", "A result (recovered, accepted, held, failed, cancelled, behind) or a state (waiting, started, "
+                           "skipped, aborted, kept, refused)."),
+            Query("cursor", "`next` of the page before."),
+        ),
+    ),
+    Call(
+        "POST", "/replays/{replay}/pause", "pause_replay", "Pause a replay",
+        "Starts nothing more until it is resumed. What was started goes on.",
+        replays.pause, (_REPLAY, _NOT_FOUND, _NOT_NOW, _STALE_REPLAY, _INVALID, _VERSION),
+        permission=Permission.START_REPLAY, shape=shapes.WithReason, versioned=True,
+        example={"reason": "The provider asked us to wait."}, tag="Replays",
+    ),
+    Call(
+        "POST", "/replays/{replay}/resume", "resume_replay", "Resume a replay",
+        "Goes on where it was paused.",
+        replays.resume, (_REPLAY, _NOT_FOUND, _NOT_NOW, _STALE_REPLAY, _INVALID, _VERSION),
+        permission=Permission.START_REPLAY, shape=shapes.WithReason, versioned=True,
+        example={"reason": "The provider is back."}, tag="Replays",
+    ),
+    Call(
+        "POST", "/replays/{replay}/abort", "abort_replay", "Abort a replay",
+        "Ends what was not started. What was started is finished by itself, and counted; nothing is taken back.",
+        replays.abort, (_REPLAY, _NOT_FOUND, _NOT_NOW, _STALE_REPLAY, _INVALID, _VERSION),
+        permission=Permission.START_REPLAY, shape=shapes.WithReason, versioned=True,
+        example={"reason": "The wrong batch."}, tag="Replays",
     ),
 )  # fmt: skip

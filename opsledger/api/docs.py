@@ -155,7 +155,13 @@ def _prose(text: str) -> str:
     return re.sub(r"[`*]", "", text)
 
 
-_EXAMPLES = {"operation": "op_…", "step": "create_task", "attempt": "att_…", "hold": "hold_…"}
+_EXAMPLES = {
+    "operation": "op_…",
+    "step": "create_task",
+    "attempt": "att_…",
+    "hold": "hold_…",
+    "replay": "rpl_…",
+}
 
 
 def _curl(path: str, method: str, call: Mapping[str, Any]) -> str:

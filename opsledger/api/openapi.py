@@ -24,6 +24,7 @@ _PLACES = {
     "step": "The step's name.",
     "attempt": "`att_…`, as a claim gave it.",
     "hold": "`hold_…`.",
+    "replay": "`rpl_…`.",
 }
 COMMON = (
     Reply(401, "No live token."),

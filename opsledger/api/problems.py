@@ -50,6 +50,11 @@ KINDS: Mapping[str, Kind] = {
         "This changed while you were reading it; nothing was changed",
         "Read `current`, and decide anew with its version in If-Match.",
     ),
+    "plan_moved": Kind(
+        412,
+        "The plan is not true any more; nothing was started",
+        "Read `differences`, then start the plan in `now` with its own `plan_digest`.",
+    ),
     "body_too_large": Kind(413, "The body is too large", "Send less at once."),
     "content_type": Kind(
         415, "This kind of body is not taken", "Send `Content-Type: application/json`, UTF-8."
