@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from io import StringIO
 
 import pytest
@@ -12,7 +13,6 @@ from opsledger.ledger.actions.claim import claim_sends
 from opsledger.ledger.actions.open import Opened
 from opsledger.ledger.actions.sending import record_restored
 from opsledger.ledger.actions.settle import By, Decision, settle_cancel, settle_hold
-from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Hold
 from opsledger.rules.answers import Answer
 from tests.desk import Desk, step_identity
@@ -74,8 +74,8 @@ def test_after_restore_reaches_every_step_that_could_have_been_sent(
     opened = make(desk)
     assert desk.step(opened).state == was
     attempts = desk.step(opened).attempts.count()
-    until = database_now()
-    later = desk.open("classic_follow_up")  # recorded after it
+    later = desk.open("classic_follow_up")
+    until = desk.operation(later).created_at - timedelta(microseconds=1)  # which is recorded after it
 
     count = record_restored(until, actor="command:test")
 

@@ -124,6 +124,17 @@ def test_our_record_is_confirmed_also_before_the_quiet_period_and_on_the_first_p
     assert early.answer is LookAnswer.CONFIRMED
 
 
+def test_a_record_with_nothing_to_compare_is_no_answer() -> None:
+    """Two gaps are alike, and prove nothing."""
+    fact = found(FoundRecord("T-1", OURS, ()))
+
+    verdict = judge(
+        OURS, {}, LOOKUP, fact, counted=True, counted_before=0, reference_taken_by=None, effect=Effect.CREATE
+    )
+
+    assert (verdict.answer, verdict.why) == (LookAnswer.NO_ANSWER, "nothing_compared")
+
+
 def test_a_record_without_a_reference_is_no_answer() -> None:
     assert look(found(record(""))).why == "record_without_reference"
 

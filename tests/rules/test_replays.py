@@ -119,7 +119,7 @@ def unrenderable(world: World) -> Operation:
     return operation
 
 
-NOT_RENDERED = (policy(recovers=False, render=lambda operation, step: Rendered(None, ("due_date",))),)
+NOT_RENDERED = (policy(recovers=False, render=lambda operation, step: Rendered(missing=("due_date",))),)
 ROWS: list[tuple[str, tuple, Callable[[World], Operation], VerdictKind, Reason, Beside]] = [
     ("confirmed", PLAIN, lambda w: w.sent(w.opened(), confirmed()), K.KEEP, R.CONFIRMED, Beside()),
     ("accepted", (policy(message()),), lambda w: w.sent(w.opened(), accepted()), K.KEEP, R.ACCEPTED, Beside()),
