@@ -155,7 +155,14 @@ def _prose(text: str) -> str:
     return re.sub(r"[`*]", "", text)
 
 
-_EXAMPLES = {"operation": "op_…", "step": "create_task", "attempt": "att_…", "hold": "hold_…"}
+_EXAMPLES = {
+    "operation": "op_…",
+    "step": "create_task",
+    "attempt": "att_…",
+    "hold": "hold_…",
+    "content": "letter:1",
+    "version": "cv_…",
+}
 
 
 def _curl(path: str, method: str, call: Mapping[str, Any]) -> str:

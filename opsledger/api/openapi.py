@@ -24,6 +24,8 @@ _PLACES = {
     "step": "The step's name.",
     "attempt": "`att_…`, as a claim gave it.",
     "hold": "`hold_…`.",
+    "content": "Your own id of the content, made of `A-Z a-z 0-9 - _ ~ :`; any other is named in the body.",
+    "version": "`cv_…`.",
 }
 COMMON = (
     Reply(401, "No live token."),
