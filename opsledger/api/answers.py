@@ -138,6 +138,7 @@ def record_answer(record: Record) -> dict[str, Any]:
         "params": [
             {"name": p.name, "label": p.label, "value": p.value, "masked": p.masked} for p in record.params
         ],
+        "content": record.content_id,
         "steps": steps,
         "references": [step["reference"] for step in steps if step["reference"]],
         "holds": [_hold_of_record(record, hold) for hold in record.holds],
@@ -172,6 +173,12 @@ def _step_record(step: StepRecord) -> dict[str, Any]:
         "idempotency_key": step.idempotency_key,
         "tries_used": step.tries_used,
         "tries_max": step.tries_max,
+        "approval": {
+            "needed": step.approval_needed,
+            "approved": step.approved,
+            "until": step.approved_until,
+            "content_version": step.content_number,
+        },
         "protection": {
             "kind": step.protected.kind.value,
             "protected": step.protected.protected,

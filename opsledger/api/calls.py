@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opsledger.accounts.permissions import Permission
 from opsledger.api import answer_shapes as answers
-from opsledger.api import holds, operations, replays, shapes, steps
+from opsledger.api import content, holds, operations, replays, shapes, steps
 from opsledger.api.routes import Call, Query, Reply
 
 _RECORD_EXAMPLE = {
@@ -23,6 +23,24 @@ _CHANGED = Reply(
 _REPLAY = Reply(200, "The replay as it is now.", answers.ReplayAnswer)
 _STALE_REPLAY = Reply(412, "Another version by now; `current` is the replay as it is. Nothing was changed.")
 _VERSION = Reply(428, "If-Match is missing.")
+_NOT_ELIGIBLE = Reply(
+    403, "Only an owner of the team who neither wrote it nor asked for it may; `detail` says why."
+)
+_STALE_VERSION = Reply(
+    412,
+    "The version, or something that it covers, changed; `current` is the version as it is. Nothing was changed.",
+)
+_FIELDS = {"subject": "Your order", "text": "It is on its way.", "sender": "Launch care"}
+_DIGEST = "c0ffee" + 58 * "0"
+_PROPOSED = (
+    Reply(201, "Proposed, and not approved.", answers.ProposalAnswer),
+    Reply(200, "The same one again.", answers.ProposalAnswer),
+    _INVALID,
+)
+_PAGES = (
+    Query("limit", "1 to 200; 50 when absent.", "integer"),
+    Query("cursor", "`next` of the page before."),
+)
 _NOT_NOW = Reply(409, "The present state does not allow it.")
 
 CALLS: tuple[Call, ...] = (
@@ -182,6 +200,85 @@ CALLS: tuple[Call, ...] = (
         "Now, or at a time. It reads; nothing is sent.",
         holds.check, (_SETTLED, _NOT_FOUND, _NOT_NOW, _STALE, _INVALID, _VERSION),
         permission=Permission.CHECK_NOW, shape=shapes.Check, versioned=True, example={}, tag="Holds",
+    ),
+    Call(
+        "POST", "/content/{content}/versions", "propose_version", "Propose a content version",
+        "Immutable, numbered, unapproved. Operations that show this content and can still change show it from now on, as "
+        "new revisions; what may have had an effect keeps its request. A person's own text again is the same version; what "
+        "a model or an automation wrote is always a new one, unless `client_key` says otherwise.",
+        content.propose_at, _PROPOSED, permission=Permission.PROPOSE, shape=shapes.VersionOfContent, tag="Content",
+        example={"workflow": "campaign_letter", "fields": _FIELDS, "author": {"kind": "model", "name": "draft-writer-2"}},
+    ),
+    Call(
+        "GET", "/content/{content}/versions", "list_versions", "List a content's versions", "Newest first.",
+        content.listed_at, (Reply(200, "A page.", answers.VersionPage), _INVALID), permission=Permission.VIEW,
+        query=_PAGES, tag="Content",
+    ),
+    Call(
+        "POST", "/content-versions", "propose_any_version", "Propose a version of any content",
+        "The same, for a content whose id can't stand in a path.",
+        content.propose, _PROPOSED, permission=Permission.PROPOSE, shape=shapes.NewVersion, tag="Content",
+        example={"content_id": "spring/letter", "workflow": "campaign_letter", "fields": _FIELDS},
+    ),
+    Call(
+        "GET", "/content-versions", "list_any_versions", "List the versions of any content", "Newest first.",
+        content.listed, (Reply(200, "A page.", answers.VersionPage), _INVALID), permission=Permission.VIEW,
+        query=(Query("content_id", "Your own id of the content, byte for byte."), *_PAGES), tag="Content",
+    ),
+    Call(
+        "GET", "/content-versions/{version}", "read_version", "Read a content version",
+        "With its decision. Sensitive fields are masked. The ETag is its version for decisions.",
+        content.read_one, (Reply(200, "The version.", answers.VersionAnswer), _NOT_FOUND), permission=Permission.VIEW,
+        tag="Content",
+    ),
+    Call(
+        "GET", "/content-versions/{version}/covered", "list_covered", "List what an approval would cover",
+        "Every step that waits for this version, and one digest over all of them, whatever page is read.",
+        content.covered, (Reply(200, "A page.", answers.CoveredAnswer), _NOT_FOUND, _INVALID),
+        permission=Permission.VIEW, query=_PAGES, tag="Content",
+    ),
+    Call(
+        "POST", "/content-versions/{version}/approve", "approve_version", "Approve a content version",
+        "With every request that waits for it, exactly as `covered` lists them. What comes to wait later needs an approval "
+        "of its own. Nobody approves what they wrote, asked for or recorded.",
+        content.approve,
+        (Reply(200, "Approved.", answers.ApprovalAnswer), _NOT_ELIGIBLE, _NOT_FOUND, _STALE_VERSION, _INVALID, _VERSION),
+        permission=Permission.APPROVE_CONTENT, shape=shapes.Approval, versioned=True, tag="Content",
+        example={"covered_digest": _DIGEST, "reason": "Read, and right."},
+    ),
+    Call(
+        "POST", "/content-versions/{version}/reject", "reject_version", "Reject a content version",
+        "Each operation that waits for it returns to the approved version where `return` names it; the others are "
+        "cancelled.",
+        content.reject,
+        (
+            Reply(200, "Rejected.", answers.RejectionAnswer), _NOT_ELIGIBLE, _NOT_FOUND, _STALE_VERSION, _INVALID, _VERSION,
+        ),
+        permission=Permission.APPROVE_CONTENT, shape=shapes.Rejection, versioned=True, tag="Content",
+        example={"covered_digest": _DIGEST, "reason": "It promises a date.", "return": []},
+    ),
+    Call(
+        "GET", "/approvals", "list_approvals", "List what waits for an approval",
+        "Content versions, and requests that are approved by themselves: revisions that people made.",
+        content.waiting, (Reply(200, "What waits.", answers.WaitingAnswer), _INVALID), permission=Permission.VIEW,
+        tag="Content",
+    ),
+    Call(
+        "GET", "/operations/{operation}/steps/{step}/request", "read_request", "Read what a step would send",
+        "As it stands, with sensitive values masked; `covered_digest` where it is approved by itself.",
+        content.request_of, (Reply(200, "The request.", answers.ShownRequestAnswer), _NOT_FOUND),
+        permission=Permission.VIEW, tag="Content",
+    ),
+    Call(
+        "POST", "/operations/{operation}/steps/{step}/approve", "approve_step", "Approve one request by itself",
+        "A revision that somebody else made, exactly as `request` shows it.",
+        content.approve_step,
+        (
+            Reply(200, "Approved.", answers.StepApprovalAnswer), _NOT_ELIGIBLE, _NOT_FOUND,
+            Reply(409, "It changed, or it was approved meanwhile; `detail` says by whom."), _INVALID,
+        ),
+        permission=Permission.APPROVE_CONTENT, shape=shapes.RevisionApproval, tag="Content",
+        example={"revision": 2, "covered_digest": _DIGEST},
     ),
     Call(
         "POST", "/replays", "plan_replay", "Plan a replay",

@@ -161,6 +161,8 @@ _EXAMPLES = {
     "attempt": "att_…",
     "hold": "hold_…",
     "replay": "rpl_…",
+    "content": "letter:1",
+    "version": "cv_…",
 }
 
 

@@ -260,6 +260,8 @@ def _decision(hold: Hold, given: Settlement, version: int, reading: Reading | No
         compared=compared,
         replaced_by=given.replaced_by,
         ticket=given.ticket,
+        params=given.params,
+        content=(given.content.content_id, given.content.version) if given.content else None,
     )
 
 

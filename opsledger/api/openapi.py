@@ -25,6 +25,8 @@ _PLACES = {
     "attempt": "`att_…`, as a claim gave it.",
     "hold": "`hold_…`.",
     "replay": "`rpl_…`.",
+    "content": "Your own id of the content, made of `A-Z a-z 0-9 - _ ~ :`; any other is named in the body.",
+    "version": "`cv_…`.",
 }
 COMMON = (
     Reply(401, "No live token."),

@@ -23,14 +23,22 @@ from opsledger.api.caller import Caller
 from opsledger.api.problems import Problem
 from opsledger.api.reading import checked, invalid
 from opsledger.api.routes import count_refusal
-from opsledger.api.shapes import Batch, NewOperation, WithReason
+from opsledger.api.shapes import Batch, Content, NewOperation, WithReason
 from opsledger.api.versions import tagged, version_of
 from opsledger.engine import bell
-from opsledger.ledger.actions.intake import NamedEvent, Taken, Verdict, Wanted, open_intended
+from opsledger.ledger.actions.intake import (
+    NamedEvent,
+    Taken,
+    Verdict,
+    Wanted,
+    WantedContent,
+    open_intended,
+)
 from opsledger.ledger.actions.settle import OperationChanged, Refused, settle_cancel
 from opsledger.ledger.queries.operations import OperationFilter, find_id, page_of
 from opsledger.ledger.queries.record import Record, record_of
 from opsledger.lib.ids import parse, public
+from opsledger.rules.content import AuthorKind
 from opsledger.rules.identity import allowed_in_path
 
 NOT_HERE = "This team has no such operation."
@@ -95,7 +103,20 @@ def _wanted(given: NewOperation) -> Wanted:
         replaces=given.replaces,
         not_after=given.not_after,
         event=NamedEvent(event.source, event.event_id) if event else None,
-        has_content=given.content is not None,
+        content=_content(given.content),
+    )
+
+
+def _content(given: Content | None) -> WantedContent | None:
+    if given is None:
+        return None
+    author = given.author
+    return WantedContent(
+        given.content_id,
+        given.version,
+        given.fields,
+        AuthorKind(author.kind) if author else AuthorKind.AUTOMATION,
+        author.name if author else "",
     )
 
 

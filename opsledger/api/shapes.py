@@ -93,9 +93,10 @@ class NewOperation(Shape):
     params: dict[str, Any] = Field(
         description="What the workflow declares. Numbers keep their digits: `1.10` stays `1.10`."
     )
-    content: Any = Field(
+    content: Content | None = Field(
         default=None,
-        description="Versioned content. Refused while the workflow declares none: send params only.",
+        description="Versioned content: names a version, or brings one, which starts unapproved. Refused where the "
+        "workflow declares none: send params only.",
     )
     source_event: SourceEvent | None = Field(
         default=None, description="Another event of the same action is added, without a conflict."
@@ -111,6 +112,35 @@ class NewOperation(Shape):
     not_after: Time | None = Field(
         default=None, description="Past this moment nothing is sent for the first time; a person is asked."
     )
+
+
+class Author(Shape):
+    """Who wrote a text. A person is named by the sign-in name, and may not approve it."""
+
+    kind: Literal["person", "automation", "model"]
+    name: Text = Field(min_length=1, max_length=254)
+
+
+class Content(Shape):
+    """A content version that an operation shows: `version` names one, `fields` bring one."""
+
+    content_id: Text = Field(
+        max_length=200, description="Your own id of this content, without personal data."
+    )
+    version: int | None = Field(default=None, ge=1, le=2**31 - 1)
+    fields: dict[str, Any] | None = Field(default=None, description="What the workflow declares as content.")
+    author: Author | None = Field(default=None, description="With `fields`; the caller when absent.")
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Content:
+        if (self.version is None) == (self.fields is None):
+            raise ValueError("needs either version or fields")
+        if self.author is not None and self.fields is None:
+            raise ValueError("has an author without fields")
+        return self
+
+
+NewOperation.model_rebuild()
 
 
 class Batch(Shape):
@@ -191,9 +221,9 @@ class WithReason(Shape):
 
 
 AnswerWord = Literal[
-    "happened", "happened_accepted", "absent_send_again", "absent_end", "still_unknown", "close_unknown", "ours",
-    "not_ours", "keep_one", "same_again", "end_failed", "more_tries", "delivered", "not_delivered", "leave_accepted",
-    "replaced", "end", "go_on", "first_stands", "recorded_apart",
+    "happened", "happened_accepted", "absent_send_again", "absent_end", "absent_revise", "still_unknown", "close_unknown",
+    "ours", "not_ours", "keep_one", "same_again", "revise", "end_failed", "more_tries", "delivered", "not_delivered",
+    "leave_accepted", "replaced", "end", "go_on", "first_stands", "recorded_apart",
 ]  # fmt: skip
 
 
@@ -219,6 +249,14 @@ class Settlement(Shape):
     replaced_by: Text = Field(
         default="", max_length=200, description="With `replaced`: the new operation, `op_…` or your own id."
     )
+    params: dict[str, Any] = Field(
+        default_factory=dict,
+        max_length=200,
+        description="With `revise` and `absent_revise`: the parameters that change; null takes one away.",
+    )
+    content: ContentVersion | None = Field(
+        default=None, description="With `revise` and `absent_revise`: another content version."
+    )
     rate_per_second: Rate | None = Field(
         default=None, description="With `go_on` at a destination: how fast its backlog leaves."
     )
@@ -227,6 +265,16 @@ class Settlement(Shape):
         max_length=200,
         description="With `recorded_apart`: the operation that was recorded for this event.",
     )
+
+
+class ContentVersion(Shape):
+    """A content version by its content and number."""
+
+    content_id: Text = Field(max_length=200)
+    version: int = Field(ge=1, le=2**31 - 1)
+
+
+Settlement.model_rebuild()
 
 
 class Assignment(Shape):
@@ -239,6 +287,64 @@ class Note(Shape):
 
 class Check(Shape):
     at: Time | None = Field(default=None, description="When to look; now when absent. Reads only.")
+
+
+# Content versions and approvals
+
+Digest = Annotated[
+    Text,
+    Field(
+        min_length=64,
+        max_length=64,
+        description="Over everything that the decision covers, as it was read. Another one by now: stale.",
+    ),
+]
+
+
+class VersionOfContent(Shape):
+    """A proposed content version. It is approved by somebody who is neither its author nor its requester."""
+
+    workflow: Text = Field(
+        max_length=63, description="A workflow's slug; its fields are this workflow's content."
+    )
+    fields: dict[str, Any]
+    author: Author | None = Field(default=None, description="The caller when absent.")
+    origin: Text = Field(default="", max_length=400, description="Where it comes from, in a few words.")
+    client_key: Text | None = Field(
+        default=None, min_length=1, max_length=200, description="The same proposal again under the same key."
+    )
+
+
+class NewVersion(VersionOfContent):
+    """The same, for a content whose id can't stand in a path."""
+
+    content_id: Text = Field(max_length=200)
+
+
+class Approval(Shape):
+    covered_digest: Digest
+    reason: Text = Field(default="", max_length=4_000)
+
+
+class Rejection(Shape):
+    """What waits returns to the approved version where it is named in `return`; the rest is cancelled."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, validate_by_alias=True)
+
+    covered_digest: Digest
+    reason: Reason
+    returns: list[Text] = Field(
+        default_factory=list,
+        alias="return",
+        max_length=10_000,
+        description="Operations, by `op_…` or your own id, that go back to the approved version.",
+    )
+
+
+class RevisionApproval(Shape):
+    revision: int = Field(ge=1, le=32_767)
+    covered_digest: Digest
+    reason: Text = Field(default="", max_length=4_000)
 
 
 # Replays

@@ -172,7 +172,7 @@ def _one_record(
         sentence = f"The record {reference} is this step's, but differs in {', '.join(different)}."
         return LookupVerdict(LookAnswer.DIFFERS, "field_differs", sentence, reference, rows=rows)
     if rows and all(row.ours is None for row in rows):  # two gaps are alike; that proves nothing
-        sentence = f"The record {reference} carries this step's identity, but none of the decisive fields was there to compare."
+        sentence = f"The record {reference} carries this step's identity, but no decisive field to compare."
         return LookupVerdict(LookAnswer.NO_ANSWER, "nothing_compared", sentence, reference, rows=rows)
     sentence = f"The record {reference} carries this step's identity, and its decisive fields are equal."
     return LookupVerdict(LookAnswer.CONFIRMED, "found", sentence, reference, rows=rows)

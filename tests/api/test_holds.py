@@ -40,7 +40,8 @@ def test_a_hold_says_its_answers_and_carries_its_version(world: World) -> None:
     assert answer["ETag"] == f'"{hold["version"]}"'
     assert answer.json() == hold
     assert hold["answers"] == [
-        "happened", "happened_accepted", "absent_send_again", "absent_end", "still_unknown", "close_unknown",
+        "happened", "happened_accepted", "absent_send_again", "absent_end", "absent_revise", "still_unknown",
+        "close_unknown",
     ]  # fmt: skip
     assert (hold["about"], hold["step"], hold["owner"]) == ("step", 1, None)
 

@@ -98,7 +98,12 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("unknown workflow", wanted(workflow="nothing"), "workflow", "There is no workflow “nothing” in this team."),
     ("time without zone", wanted() | {"not_after": "2026-03-01T09:00:00"}, "not_after", "must be a time with its zone"),
     ("no such day", wanted() | {"not_after": "2026-02-30T09:00:00Z"}, "not_after", "must be a time with its zone"),
-    ("content", wanted() | {"content": {"text": "x"}}, "content", "takes no versioned content"),
+    (
+        "content",
+        wanted() | {"content": {"content_id": "c", "fields": {"text": "x"}}},
+        "content",
+        "takes no versioned content",
+    ),
     ("unknown owner", wanted() | {"owner": "nobody@example.test"}, "owner", "must be the sign-in name"),
     ("owner elsewhere", wanted() | {"owner": "rita@example.test"}, "owner", "must be the sign-in name"),
     ("owner without the role", wanted() | {"owner": "vera@example.test"}, "owner", "must be the sign-in name"),
@@ -127,7 +132,8 @@ def test_what_is_wrong_is_told_at_its_field(
 
 
 def test_everything_wrong_is_told_at_once(world: World) -> None:
-    body = {"operation_id": "a@b.example", "workflow": "follow_up", "params": {"colour": 1}, "content": 1}
+    body = {"operation_id": "a@b.example", "workflow": "follow_up", "params": {"colour": 1}}
+    body["content"] = {"content_id": "c", "version": 1}
     fields = [error["field"] for error in world.auto.post("/operations", body).json()["errors"]]
     assert fields == ["operation_id", "params.colour", "params.subject", "content"]
 

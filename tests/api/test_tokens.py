@@ -16,11 +16,13 @@ from opsledger.accounts.permissions import Scope
 from opsledger.api.calls import CALLS
 from opsledger.ledger.models import Operation, Refusal
 
-OP, ATT, HOLD = "op_" + "0" * 26, "att_" + "0" * 26, "hold_" + "0" * 26
+OP, ATT, HOLD, CV = (f"{prefix}_" + "0" * 26 for prefix in ("op", "att", "hold", "cv"))
 
 
 def path_of(call: Any) -> str:
-    return str(call.path.format(operation=OP, step="create_task", attempt=ATT, hold=HOLD))
+    return str(
+        call.path.format(operation=OP, step="create_task", attempt=ATT, hold=HOLD, content="c", version=CV)
+    )
 
 
 def send(api: Api, call: Any) -> Any:
@@ -46,6 +48,17 @@ MAY: dict[str, set[str]] = {
     "assign_hold": {"operator", "owner", "admin"},
     "note_hold": {"operator", "owner"},
     "check_hold": {"operator", "owner"},
+    "propose_version": {"auto", "operator", "owner"},
+    "propose_any_version": {"auto", "operator", "owner"},
+    "list_versions": {"auto", "viewer", "operator", "owner", "admin"},
+    "list_any_versions": {"auto", "viewer", "operator", "owner", "admin"},
+    "read_version": {"auto", "viewer", "operator", "owner", "admin"},
+    "list_covered": {"auto", "viewer", "operator", "owner", "admin"},
+    "list_approvals": {"auto", "viewer", "operator", "owner", "admin"},
+    "read_request": {"auto", "viewer", "operator", "owner", "admin"},
+    "approve_version": {"owner"},
+    "reject_version": {"owner"},
+    "approve_step": {"owner"},
 }
 
 

@@ -77,6 +77,10 @@ class StepRecord:
     tries_max: int  # those granted by people included
     protected: Protected  # whether sending again now would be
     looks: Looks
+    approval_needed: bool = False
+    approved: bool = False  # this revision
+    approved_until: datetime | None = None
+    content_number: int | None = None  # of the content version that its request shows
     attempts: list[AttemptRecord] = field(default_factory=list)
 
 
@@ -142,6 +146,7 @@ class Record:
     attempt_count: int
     event_count: int
     params: list[Param]
+    content_id: str | None  # the caller's own
     steps: list[StepRecord]
     holds: list[HoldRecord]  # open ones first, then the newest
     events: list[EventRecord]
@@ -167,7 +172,8 @@ class Record:
 
 
 _OPERATION = """
-SELECT o.*, v.number AS workflow_version, p.params, w.display_name AS owner_name, f.display_name AS fallback_name,
+SELECT o.*, v.number AS workflow_version, p.params, c.content_id AS content_text_id,
+       w.display_name AS owner_name, f.display_name AS fallback_name,
        ARRAY(SELECT r.id FROM ledger_operation r WHERE r.replaces_id = o.id ORDER BY r.id) AS replaced_by, now() AS now
   FROM ledger_operation o
   JOIN ledger_definitionversion v ON v.id = o.workflow_version_id
@@ -175,6 +181,7 @@ SELECT o.*, v.number AS workflow_version, p.params, w.display_name AS owner_name
   JOIN team t ON t.id = o.team_id
   JOIN person f ON f.id = t.fallback_owner_id
   LEFT JOIN person w ON w.id = o.owner_id
+  LEFT JOIN ledger_content c ON c.id = o.content_id
  WHERE o.team_id = %s AND o.id = %s
 """
 _STEPS = f"""
@@ -230,6 +237,7 @@ def record_of(team_id: UUID, operation_id: UUID) -> Record | None:
         attempt_count=row.attempt_count,
         event_count=row.event_count,
         params=params_of(row.workflow_version_id, row.params),
+        content_id=row.content_text_id,
         steps=_steps(loaded, row.now),
         holds=_holds(loaded),
         events=_events(operation_id),
@@ -280,6 +288,10 @@ def _steps(loaded: Loaded, now: datetime) -> list[StepRecord]:
             protected=protection_of(loaded.record.step(row.number), loaded.policies[row.number], now),
             looks=Looks(row.looks_made, row.looks_found_nothing, row.looks_failed),
             attempts=attempts.get(row.number, []),
+            approval_needed=row.approval_needed,
+            approved=row.approved_digest is not None,
+            approved_until=row.approved_until,
+            content_number=row.content_number,
         )
         for row in _rows(_STEPS, loaded.id)
     ]
