@@ -215,6 +215,7 @@ def _new_step(one: NewOperation, changed: Changed, step: Step) -> dict[str, Any]
         "request_digest": step.request_digest,
         "ready_at": _time(step.ready_at),
         "approval_needed": step.approval_needed,
+        "content_number": step.content_number,
         "act": step.act,
         "act_at": _time(step.act_at),
         "tries_max": profile.retries.tries_max,
