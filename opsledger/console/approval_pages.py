@@ -5,7 +5,7 @@ Nothing here writes. Whether values are shown or masked is decided by whoever as
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -222,9 +222,7 @@ def author_words(version: Version, names: Mapping[str, str]) -> str:
     }.get(version.author_kind, names.get(f"person:{version.author_person_id}", version.author))
 
 
-def approver_lines(
-    people: Sequence[approvals.Approver], me: UUID, *, left_out: Collection[UUID] = ()
-) -> list[dict[str, Any]]:
+def approver_lines(people: Sequence[approvals.Approver], me: UUID) -> list[dict[str, Any]]:
     """Everybody who could approve here, each with whether they may and why not."""
     return [
         {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 COMPARED_MAX = 20_000  # characters of a text; longer ones are shown as changed whole
-_WORD = re.compile(r"\w+\s*|[^\w\s]\s*|\s+")
+_WORD = re.compile(r"\w+(?:[.,]\w+)*\s*|[^\w\s]\s*|\s+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from django.urls import path
 
 from opsledger.console.views import (
     accounts,
+    approval_requests,
     approvals,
     audit,
     destinations,
@@ -48,9 +49,9 @@ urlpatterns = [
     # approvals
     path("approvals/", approvals.approvals_page, name="approvals"),
     path("approvals/holds/<str:hold>/", approvals.approval_of_hold, name="approval_of_hold"),
-    path("approvals/requests/<str:step>/", approvals.request_page, name="approval_of_request"),
-    path("approvals/requests/<str:step>/decide", approvals.decide_request, name="decide_request"),
-    path("approvals/requests/<str:step>/reveal", approvals.reveal_request, name="reveal_request"),
+    path("approvals/requests/<str:step>/", approval_requests.request_page, name="approval_of_request"),
+    path("approvals/requests/<str:step>/decide", approval_requests.decide_request, name="decide_request"),
+    path("approvals/requests/<str:step>/reveal", approval_requests.reveal_request, name="reveal_request"),
     path("approvals/<str:version>/", approvals.approval_page, name="approval"),
     path("approvals/<str:version>/decide", approvals.decide, name="decide_approval"),
     path("approvals/<str:version>/reveal", approvals.reveal, name="reveal_approval"),

@@ -7,9 +7,11 @@ approved. A model writes anew, and the approval is void.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import ProxyHandler, Request, build_opener
 
 import pytest
 from django.conf import settings
@@ -17,18 +19,18 @@ from scenes import Scenes, path_of
 
 from opsledger.accounts import actions
 from opsledger.accounts.models import Person
+from opsledger.accounts.permissions import Scope
 from opsledger.accounts.roles import Role
 from opsledger.console.forms import by_person
 from opsledger.engine.wire import installed_wire
 from opsledger.journal.models import Entry
 from opsledger.ledger.actions.open import Opened
-from opsledger.ledger.actions.settle import By
 from opsledger.ledger.models import Approval, ApprovedRequest, ContentVersion, StepRequest
 from opsledger.ledger.rendering import step_identity
 from opsledger.lib.ids import public
 from opsledger.rules.answers import Answer
 from opsledger.rules.content import AuthorKind
-from tests.desk import AUTOMATION
+from tests.desk import AUTOMATION, LETTER
 
 pytestmark = pytest.mark.browser
 AXE = Path(settings.BASE_DIR) / "tests" / "vendor" / "axe-core" / "axe.min.js"
@@ -74,11 +76,24 @@ def address(version: ContentVersion) -> str:
     return f"/approvals/{public('cv', version.pk)}/"
 
 
-def regenerate(scenes: Scenes) -> None:
-    """A model’s new version, brought by an automation with its token."""
-    token = actions.create_token(team=scenes.desk.team, name="letters", scopes=["propose"])
-    by = By(f"token:{token.token.pk}", "letters")
-    scenes.desk.propose(by, kind=AuthorKind.MODEL, author="draft-writer-2", text="Written anew by the model.")
+@pytest.fixture
+def regenerate(scenes: Scenes, live_server: Any) -> Callable[[], None]:
+    """A model’s new version, brought to the API by an automation with its token."""
+
+    def bring() -> None:
+        token = actions.create_token(team=scenes.desk.team, name="letters", scopes=[Scope.PROPOSE]).text
+        fields = LETTER | {"text": "Written anew by the model."}
+        version = {"workflow": "campaign_letter", "fields": fields}
+        version["author"] = {"kind": "model", "name": "draft-writer-2"}
+        request = Request(
+            f"{live_server.url}/api/v1/content/spring-launch:letter/versions",
+            json.dumps(version).encode(),
+            {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
+        )
+        with build_opener(ProxyHandler({})).open(request, timeout=10) as reply:
+            assert reply.status == 201
+
+    return bring
 
 
 def test_another_owners_words_are_sent_once_exactly_as_approved(
@@ -138,12 +153,14 @@ def test_its_author_cannot_approve_it_also_when_the_form_is_sent_all_the_same(
     assert not Approval.objects.exists()
 
 
-def test_text_written_anew_makes_the_approval_void(scenes: Scenes, open_page: Open, olga: Person) -> None:
+def test_text_written_anew_makes_the_approval_void(
+    scenes: Scenes, open_page: Open, olga: Person, regenerate: Callable[[], None]
+) -> None:
     opened = scenes.desk.letter("letter:1")
     page = open_page(olga, address(newest(scenes)))
     page.get_by_role("button", name="Approve version 1").click()
     page.get_by_role("status").get_by_text("Approved: one request may be sent.").wait_for()
-    regenerate(scenes)
+    regenerate()
     tick_twice(scenes)
 
     assert sent(scenes, opened) == []
@@ -272,7 +289,7 @@ def _is_accessible(page: Any, what: str) -> None:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_page_of_approvals_is_accessible_wide_and_narrow(
-    scenes: Scenes, open_page: Open, olga: Person, theme: str
+    scenes: Scenes, open_page: Open, olga: Person, theme: str, regenerate: Callable[[], None]
 ) -> None:
     actions.choose_theme(olga, theme)
     opened = scenes.desk.letter()
@@ -281,7 +298,7 @@ def test_every_page_of_approvals_is_accessible_wide_and_narrow(
     approver.get_by_role("status").get_by_text("Approved").wait_for()
     approved = newest(scenes)
     scenes.desk.letter()
-    regenerate(scenes)
+    regenerate()
     changed = scenes.rejected()
     scenes.settle(changed, Answer.REVISE, params={"queue": "launch-desk"})
     rejected = scenes.rejected()

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_GET, require_POST
 from opsledger.accounts.models import Team
 from opsledger.accounts.roles import Permission, Role, allowed
 from opsledger.console import approval_pages as pages
+from opsledger.console import approval_rows as rows
 from opsledger.console import desk, story
 from opsledger.console.forms import TEXT_MAX, by_person
 from opsledger.console.forms import version_of as version_of_post
@@ -30,7 +31,6 @@ from opsledger.ledger.actions.approve import (
     ContentStale,
     NotEligible,
     settle_approval,
-    settle_revision_approval,
 )
 from opsledger.ledger.actions.reject import Rejected, settle_rejection
 from opsledger.ledger.actions.reveal import record_revealed
@@ -39,7 +39,7 @@ from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import ContentVersion
 from opsledger.ledger.queries import approvals, holds
 from opsledger.ledger.queries import content as contents
-from opsledger.ledger.queries.content import Covered, Version, WaitingRevision, WaitingVersion
+from opsledger.ledger.queries.content import Covered, Version
 from opsledger.ledger.queries.timeline import names_of, story_of
 from opsledger.lib import ids
 from opsledger.rules.content import VersionState
@@ -68,14 +68,6 @@ def version_here(request: ConsoleRequest, public: str) -> Version:
     return version
 
 
-def place_here(request: ConsoleRequest, public: str) -> tuple[UUID, approvals.Place]:
-    number = ids.parse("stp", public)
-    place = approvals.place_of(number, request.team_ids) if number else None
-    if number is None or place is None:
-        raise Http404(_("There is no such request in your teams."))
-    return number, place
-
-
 # The list
 
 
@@ -91,88 +83,23 @@ def approvals_page(request: ConsoleRequest) -> HttpResponse:
         | {one.author for one in waiting.revisions}
     )
     me, now = request.user.pk, database_now()
-    rows = [_version_row(one, names, me, now) for one in waiting.versions]
-    rows += [
-        _revision_row(one, names, unable.get(one.step_id, {}).get(me, ""), now) for one in waiting.revisions
+    lines = [rows.version_row(one, names, me, now) for one in waiting.versions]
+    lines += [
+        rows.revision_row(one, names, unable.get(one.step_id, {}).get(me, ""), now)
+        for one in waiting.revisions
     ]
-    rows.sort(key=lambda row: (row["due_at"] is None, row["due_at"] or row["opened_at"]))
-    mine = [row for row in rows if may and not row["why_not"]]
+    lines.sort(key=lambda row: (row["due_at"] is None, row["due_at"] or row["opened_at"]))
+    mine = [row for row in lines if may and not row["why_not"]]
     context = {
         "mine": mine,
-        "others": [row for row in rows if row not in mine],
+        "others": [row for row in lines if row not in mine],
         "may_approve": may,
         "why": "" if may else why_not(request.roles, Permission.APPROVE_CONTENT, request.team),
         "fallback": request.team.fallback_owner.display_name,
-        "decided": [_decided_row(one) for one in approvals.decided_lately([request.team.pk])],
+        "decided": [rows.decided_row(one) for one in approvals.decided_lately([request.team.pk])],
         "now": now,
     }
     return page(request, "approvals/approvals.html", context)
-
-
-def _version_row(one: WaitingVersion, names: dict[str, str], me: UUID, now: Any) -> dict[str, Any]:
-    version = one.version
-    barred = rules_of_approval.barred_by_version(version.author_person_id, version.requested_by_person_id)
-    waits = ngettext("One operation waits", "%(count)s operations wait", one.operation_count)
-    return {
-        "url": reverse("approval", args=[ids.public("cv", version.id)]),
-        "title": _("Content version %(number)s") % {"number": version.number},
-        "text_id": version.content_id,
-        "author": pages.author_words(version, names),
-        "origin": version.origin,
-        "asked_by": names.get(version.requested_by, ""),
-        "waits": waits % {"count": one.operation_count}
-        if one.operation_count
-        else _("Nothing waits for it yet"),
-        "state": version.state.value,
-        "why_not": barred.get(me, ""),
-        "nobody": one.nobody_may_approve,
-        **_times(one.opened_at, one.due_at, now),
-    }
-
-
-def _revision_row(one: WaitingRevision, names: dict[str, str], barred: str, now: Any) -> dict[str, Any]:
-    return {
-        "url": reverse("approval_of_request", args=[ids.public("stp", one.step_id)]),
-        "title": one.title,
-        "text_id": one.operation_text_id,
-        "author": names.get(one.author, "") or _("The workflow"),
-        "origin": _("Revision %(number)s of “%(step)s”") % {"number": one.revision, "step": one.step_title},
-        "asked_by": names.get(one.author, ""),
-        "waits": _("One request"),
-        "state": VersionState.PROPOSED.value,
-        "why_not": barred,
-        "nobody": one.nobody_may_approve,
-        **_times(one.opened_at, one.due_at, now),
-    }
-
-
-def _times(opened_at: Any, due_at: Any, now: Any) -> dict[str, Any]:
-    late = due_at is not None and due_at < now
-    return {
-        "opened_at": opened_at,
-        "due_at": due_at,
-        "age": story.open_for(opened_at, now),
-        "late": late,
-        "due_in": story.open_for(*((due_at, now) if late else (now, due_at))) if due_at else "",
-    }
-
-
-def _decided_row(one: approvals.Decided) -> dict[str, Any]:
-    if one.version_id is not None:
-        url = reverse("approval", args=[ids.public("cv", one.version_id)])
-        title = _("Version %(number)s of %(content)s") % {"number": one.number, "content": one.content_id}
-    else:
-        url = reverse("approval_of_request", args=[ids.public("stp", one.step_id)]) if one.step_id else ""
-        title = _("Revision %(number)s: %(title)s") % {"number": one.revision, "title": one.title}
-    requests = ngettext("one request", "%(count)s requests", one.count or 0) % {"count": one.count}
-    return {
-        "at": one.at,
-        "state": one.state,
-        "url": url,
-        "title": title,
-        "count": requests if one.count is not None else "",
-        "name": one.name,
-    }
 
 
 @require_GET
@@ -270,13 +197,13 @@ def context_of(request: ConsoleRequest, version: Version, asked: Asked) -> dict[
         ],
         "items": story.content_items(told.told, names),
         "may_propose": allowed(roles, Permission.PROPOSE),
-        **_who(
+        **who_may(
             request, team, roles, approvals.approvers(team.pk, unable), asked, unable.get(request.user.pk, "")
         ),
     }
 
 
-def _who(
+def who_may(
     request: ConsoleRequest,
     team: Team,
     roles: frozenset[Role],
@@ -331,7 +258,7 @@ def decide(request: ConsoleRequest, version: str) -> HttpResponse:
         said = _decided(request, known, answer)
     except Refused as why:
         return _version_page(
-            request, known, _asked(request, errors={why.field or "form": why.why}), status=422
+            request, known, asked_again(request, errors={why.field or "form": why.why}), status=422
         )
     except NotEligible as not_this_person:
         raise PermissionDenied(not_this_person.why) from not_this_person
@@ -414,7 +341,7 @@ def _rejected_words(rejected: Rejected) -> str:
     return " ".join(said)
 
 
-def _asked(request: ConsoleRequest, *, errors: dict[str, str] | None = None, changed: str = "") -> Asked:
+def asked_again(request: ConsoleRequest, *, errors: dict[str, str] | None = None, changed: str = "") -> Asked:
     typed = {name: request.POST.get(name, "")[:TEXT_MAX] for name in ("answer", "reason", "others")}
     return Asked(typed, frozenset(request.POST.getlist("return")), errors or {}, changed)
 
@@ -428,7 +355,7 @@ def _stale(request: ConsoleRequest, known: Version, answer: str, stale: ContentS
     fresh = contents.version_of(known.id, request.team_ids)
     assert fresh is not None
     return _version_page(
-        request, fresh, _asked(request, changed=_what_changed(request, fresh, stale)), status=409
+        request, fresh, asked_again(request, changed=_what_changed(request, fresh, stale)), status=409
     )
 
 
@@ -455,88 +382,3 @@ def _what_changed(request: ConsoleRequest, fresh: Version, stale: ContentStale) 
         ),
     }.get(fresh.state, stale.sentence)
     return words % {"name": name, "time": desk.clock(fresh.decided_at, database_now())}
-
-
-# One request that is approved by itself
-
-
-@require_GET
-def request_page(request: ConsoleRequest, step: str) -> HttpResponse:
-    step_id, place = place_here(request, step)
-    return _request_page(request, step_id, place, Asked())
-
-
-def _request_page(
-    request: ConsoleRequest, step_id: UUID, place: approvals.Place, asked: Asked, *, status: int = 200
-) -> HttpResponse:
-    team, roles = team_and_roles(request, place.team_id)
-    covered = contents.covered_revision(step_id)
-    unable = approvals.unable_for([step_id])[step_id]
-    names = names_of([place.author])
-    context = {
-        "place": place,
-        "public": ids.public("stp", step_id),
-        "step_public": ids.public("stp", step_id),
-        "op": ids.public("op", place.operation_id),
-        "covered": covered,
-        "author": names.get(place.author, ""),
-        "diff": pages.request_diff(step_id, approved_number=None, reveal=asked.reveal),
-        "approval": approvals.approvals_of(place.operation_id).get(place.number),
-        **_who(
-            request, team, roles, approvals.approvers(team.pk, unable), asked, unable.get(request.user.pk, "")
-        ),
-    }
-    fragment = "approval" if wants_fragment(request) else None
-    return page(
-        request, "approvals/request.html", context, fragments=FRAGMENTS, fragment=fragment, status=status
-    )
-
-
-@require_POST
-def reveal_request(request: ConsoleRequest, step: str) -> HttpResponse:
-    step_id, place = place_here(request, step)
-    require_in(request, place.team_id, Permission.REVEAL)
-    record_revealed(place.operation_id, f"request:{place.number}", by_person(request.user))
-    return _request_page(request, step_id, place, Asked(reveal=True))
-
-
-@require_POST
-def decide_request(request: ConsoleRequest, step: str) -> HttpResponse:
-    """Approves one changed request, once."""
-    step_id, place = place_here(request, step)
-    require_in(request, place.team_id, Permission.APPROVE_CONTENT)
-    digest, revision = request.POST.get("covered_digest", "")[:64], request.POST.get("revision", "")
-    try:
-        approved = settle_revision_approval(
-            step_id,
-            int(revision) if revision.isdecimal() and len(revision) < 6 else 0,
-            covered_digest=digest,
-            by=by_person(request.user),
-            reason=reason_of(request),
-        )
-    except Refused as why:
-        asked = _asked(request, errors={why.field or "form": why.why})
-        return _request_page(request, step_id, place, asked, status=422)
-    except NotEligible as not_this_person:
-        raise PermissionDenied(not_this_person.why) from not_this_person
-    except ContentStale as stale:
-        return _stale_request(request, step_id, place, revision, stale)
-    ring("dispatch")
-    messages.success(request, approved_words(approved))
-    return see_other(reverse("approval_of_request", args=[step]))
-
-
-def _stale_request(
-    request: ConsoleRequest, step_id: UUID, place: approvals.Place, revision: str, stale: ContentStale
-) -> HttpResponse:
-    found = approvals.approvals_of(place.operation_id).get(place.number)
-    changed = _("%(what)s Nothing of yours was recorded.") % {"what": stale.sentence}
-    if found is not None and found.approved_by and str(place.revision) == revision:
-        if found.approved_by_id == request.user.pk:
-            messages.info(request, _("Your decision was recorded already."))
-            return see_other(reverse("approval_of_request", args=[ids.public("stp", step_id)]))
-        changed = _("%(name)s approved this request at %(time)s. Nothing of yours was recorded.") % {
-            "name": found.approved_by,
-            "time": desk.clock(found.approved_at, database_now()),
-        }
-    return _request_page(request, step_id, place, _asked(request, changed=changed), status=409)

@@ -251,9 +251,10 @@ def _opened(version: ContentVersion, *, new: bool) -> OpenedVersion:
 # Moving operations to the version that their content is at
 
 _MOVABLE = """
-SELECT DISTINCT o.id FROM ledger_operation o JOIN ledger_step s ON s.operation_id = o.id
+SELECT o.id FROM ledger_operation o
  WHERE o.content_id = %s AND o.ended_at IS NULL AND NOT o.cancelled AND o.id > %s
-   AND s.content_number <> %s AND s.state IN ('waiting', 'ready')
+   AND EXISTS (SELECT 1 FROM ledger_step s
+                WHERE s.operation_id = o.id AND s.content_number <> %s AND s.state IN ('waiting', 'ready') OFFSET 0)
  ORDER BY o.id LIMIT %s
 """
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from opsledger.ledger import definitions
@@ -30,27 +30,15 @@ def with_content_here(
     """Each operation with the content that it shows, inside the caller's transaction. Into `proposed` goes every content
     that got a version: its other operations are to be moved once this is committed."""
     showing = [one for one in wanted if one.content]
-    known = _lock(team_id, showing)
-    recorded = set(
-        Operation.objects.filter(
-            team_id=team_id, operation_id__in=[one.operation_id for one in showing]
-        ).values_list("operation_id", flat=True)
+    recorded = Operation.objects.filter(
+        team_id=team_id, operation_id__in=[one.operation_id for one in showing]
     )
-
-    def shown(one: Wanted, new: Checked) -> Checked:
-        if isinstance(new, Taken) or one.content is None:
-            return new
-        try:
-            return replace(
-                new, content=_shown(team_id, one, new, known, one.operation_id in recorded, by, proposed)
-            )
-        except BadContent as why:
-            return refused(*((f"content.{field}", message) for field, message in why.problems))
-
+    contents = _Contents(team_id, by, _lock(team_id, showing), proposed)
+    contents.recorded = set(recorded.values_list("operation_id", flat=True))  # read under the locks
     # in the order of the contents' ids: two calls that bring the same new ones wait for each other, never in a ring
     pairs = list(zip(wanted, checked, strict=True))
     order = sorted(range(len(pairs)), key=lambda place: _content_id(pairs[place][0]))
-    done = {place: shown(*pairs[place]) for place in order}
+    done = {place: contents.shown_by(*pairs[place]) for place in order}
     return [done[place] for place in range(len(pairs))]
 
 
@@ -67,29 +55,43 @@ def _lock(team_id: UUID, showing: Sequence[Wanted]) -> dict[str, Content]:
     return {row.content_id: row for row in rows.order_by("content_id")}
 
 
-def _shown(
-    team_id: UUID,
-    one: Wanted,
-    new: NewOperation,
-    known: dict[str, Content],
-    recorded: bool,
-    by: By,
-    proposed: set[UUID],
-) -> ShownContent:
-    wanted = one.content
-    assert wanted is not None
-    if wanted.fields is None:
-        return _named(wanted, one.workflow, known)
-    if recorded:
-        return _only_compared(wanted, new, known)
-    proposal = Proposal(
-        wanted.content_id, one.workflow, wanted.fields, wanted.author_kind, wanted.author or by.name
-    )
-    opened = open_version_here(team_id, proposal, by, reuses=True)
-    if opened.new:
-        proposed.add(opened.of_id)
-    known[wanted.content_id] = Content.objects.get(pk=opened.of_id)
-    return _showing(known[wanted.content_id], opened.number, opened.digest, opened.body)
+@dataclass(slots=True)
+class _Contents:
+    """The contents of one call, locked; and what was shown last, since a batch mostly brings one text again and again."""
+
+    team_id: UUID
+    by: By
+    known: dict[str, Content]
+    proposed: set[UUID]
+    recorded: set[str] = field(default_factory=set)
+    last: tuple[Proposal, ShownContent] | None = None
+
+    def shown_by(self, one: Wanted, new: Checked) -> Checked:
+        if isinstance(new, Taken) or one.content is None:
+            return new
+        try:
+            if one.content.fields is None:
+                return replace(new, content=_named(one.content, one.workflow, self.known))
+            if one.operation_id in self.recorded:
+                return replace(new, content=_only_compared(one.content, new, self.known))
+            return replace(new, content=self._brought(one.content, one.workflow))
+        except BadContent as why:
+            return refused(*((f"content.{name}", message) for name, message in why.problems))
+
+    def _brought(self, wanted: WantedContent, workflow: str) -> ShownContent:
+        assert wanted.fields is not None
+        proposal = Proposal(
+            wanted.content_id, workflow, wanted.fields, wanted.author_kind, wanted.author or self.by.name
+        )
+        if self.last is not None and self.last[0] == proposal:
+            return self.last[1]
+        opened = open_version_here(self.team_id, proposal, self.by, reuses=True)
+        if opened.new:
+            self.proposed.add(opened.of_id)
+        content = self.known[wanted.content_id] = Content.objects.get(pk=opened.of_id)
+        shown = _showing(content, opened.number, opened.digest, opened.body)
+        self.last = (proposal, shown)
+        return shown
 
 
 def _named(wanted: WantedContent, workflow: str, known: dict[str, Content]) -> ShownContent:

@@ -179,13 +179,15 @@ def _fields(row: Any) -> list[Param]:
     ]
 
 
-# What waits for an approval
+# What waits for an approval; joined along the keys, as in ledger.approvals
 
 _WAITING = """
 SELECT o.content_id, s.content_number, count(DISTINCT o.id) AS operation_count, min(h.opened_at) AS opened_at,
        min(h.due_at) AS due_at
-  FROM ledger_hold h JOIN ledger_step s ON s.id = h.step_id JOIN ledger_operation o ON o.id = h.operation_id
-  LEFT JOIN ledger_revision r ON r.step_id = s.id AND r.number = s.revision
+  FROM ledger_hold h
+ CROSS JOIN LATERAL (SELECT * FROM ledger_step s WHERE s.id = h.step_id OFFSET 0) s
+ CROSS JOIN LATERAL (SELECT * FROM ledger_operation o WHERE o.id = h.operation_id OFFSET 0) o
+  LEFT JOIN LATERAL (SELECT * FROM ledger_revision r WHERE r.step_id = s.id AND r.number = s.revision OFFSET 0) r ON true
  WHERE h.team_id = ANY(%s) AND h.reason = 'approval_needed' AND h.closed_at IS NULL
    AND s.content_number IS NOT NULL AND coalesce(r.kind, 'moved') = 'moved'
  GROUP BY o.content_id, s.content_number
@@ -194,8 +196,10 @@ _WAITING_ALONE = """
 SELECT h.id AS hold_id, h.version AS hold_version, s.id AS step_id, o.id AS operation_id,
        o.operation_id AS operation_text_id, o.title, o.team_id, o.content_id, s.number AS step, s.title AS step_title,
        s.revision, s.content_number, coalesce(r.author, '') AS author, h.opened_at, h.due_at
-  FROM ledger_hold h JOIN ledger_step s ON s.id = h.step_id JOIN ledger_operation o ON o.id = h.operation_id
-  LEFT JOIN ledger_revision r ON r.step_id = s.id AND r.number = s.revision
+  FROM ledger_hold h
+ CROSS JOIN LATERAL (SELECT * FROM ledger_step s WHERE s.id = h.step_id OFFSET 0) s
+ CROSS JOIN LATERAL (SELECT * FROM ledger_operation o WHERE o.id = h.operation_id OFFSET 0) o
+  LEFT JOIN LATERAL (SELECT * FROM ledger_revision r WHERE r.step_id = s.id AND r.number = s.revision OFFSET 0) r ON true
  WHERE h.team_id = ANY(%s) AND h.reason = 'approval_needed' AND h.closed_at IS NULL
    AND (s.content_number IS NULL OR r.kind = 'revised')
  ORDER BY h.due_at, h.id LIMIT %s
