@@ -680,6 +680,13 @@ ENTRY_WORDS: Mapping[str, str] = {
     "sending_resumed": noop("Sending goes on"),
     "definition_loaded": noop("Definition loaded"),
     "backup_restored": noop("Backup restored"),
+    "replayed": noop("Step begun by a replay"),
+    "replay_started": noop("Replay started"),
+    "replay_paused": noop("Replay paused"),
+    "replay_resumed": noop("Replay resumed"),
+    "replay_aborting": noop("Replay aborted"),
+    "replay_aborted": noop("Aborted replay ended"),
+    "replay_finished": noop("Replay ended"),
 }
 ACTOR_WORDS: Mapping[str, str] = {
     "person": noop("People"),
