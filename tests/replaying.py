@@ -14,9 +14,8 @@ from opsledger.ledger.actions.settle import By
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Recovery, Replay, ReplayItem
 from opsledger.ledger.queries.replay_plans import plan, scope_of_ids
-from opsledger.ledger.rendering import step_identity
 from opsledger.ledger.replay_plan import FrozenPlan, Plan, freeze, thaw
-from tests.desk import Desk
+from tests.desk import Desk, step_identity
 
 CLASSIC = "classic_follow_up"
 

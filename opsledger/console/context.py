@@ -34,6 +34,7 @@ class NavItem:
 _NAV = (
     NavItem("inbox", "/", "n-inbox", "Inbox", "open"),
     NavItem("approvals", "/approvals/", "n-approvals", "Approvals", "wait for you"),
+    NavItem("replays", "/replays/", "n-replays", "Replays", "open"),
     NavItem("operations", "/operations/", "n-operations", "Operations", gap=True),
     NavItem("destinations", "/destinations/", "n-destinations", "Destinations", "need a look"),
     NavItem("audit", "/audit/", "n-audit", "Audit", gap=True),

@@ -305,6 +305,24 @@ class Teller:
         about = "lookups" if entry.kind == "check_requested" else "decisions"
         return Item(entry.at, "user", title, about=about, quotes=_quotes(entry), key=str(entry.seq))
 
+    def _replayed(self, entry: Told) -> Item:
+        """A replay has begun steps of this operation; what became of them stands in their own entries."""
+        numbers = [str(number) for number in entry.body.get("steps_begun", [])]
+        title = _("%(name)s’s replay began step %(steps)s") % {
+            "name": self.name(entry.actor),
+            "steps": wording.listed(numbers),
+        }
+        rebound = [
+            _("step %(step)s with definition version %(version)s") % {"step": step, "version": version}
+            for step, version in sorted((entry.body.get("rebound") or {}).items())
+        ]
+        text = _("By choice: %(what)s.") % {"what": wording.listed(rebound)} if rebound else ""
+        shown = ((_("Replay"), ids.public("rpl", UUID(str(entry.body["replay"])))),)
+        return Item(
+            entry.at, "n-replays", title, about="decisions", text=text, quotes=_quotes(entry), facts=shown,
+            key=str(entry.seq),
+        )  # fmt: skip
+
     def _noted(self, entry: Told) -> Item:
         title = _("%(name)s wrote a note") % {"name": self.name(entry.actor)}
         return Item(entry.at, "pen", title, quotes=_quotes(entry), key=str(entry.seq))
@@ -381,6 +399,7 @@ _TELLERS = {
     "withdrawn": Teller._by_person,
     "check_requested": Teller._by_person,
     "revealed": Teller._by_person,
+    "replayed": Teller._replayed,
 }
 _TEXT_LABELS = {
     "reason": "",

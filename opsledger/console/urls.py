@@ -13,6 +13,7 @@ from opsledger.console.views import (
     operation,
     operations,
     proposals,
+    replays,
     settings,
 )
 
@@ -58,6 +59,18 @@ urlpatterns = [
     path("approvals/<str:version>/propose/", proposals.propose_page, name="propose"),
     path("approvals/<str:version>/propose/reveal", proposals.reveal_text, name="reveal_text"),
     path("approvals/<str:version>/propose/version", proposals.propose, name="propose_version"),
+    # replays
+    path("replays/", replays.replays_page, name="replays"),
+    path("replays/plan/", replays.plan_page, name="plan_replay"),
+    path("replays/plan/holds", replays.plan_of_holds, name="plan_replay_of_holds"),
+    path("replays/plan/file", replays.plan_file, name="plan_file"),
+    path("replays/start", replays.start, name="start_replay"),
+    path("replays/<str:replay>/", replays.replay_page, name="replay"),
+    path("replays/<str:replay>/progress", replays.progress, name="replay_progress"),
+    path("replays/<str:replay>/report.csv", replays.report, name="replay_report"),
+    path("replays/<str:replay>/pause", replays.pause, name="pause_replay"),
+    path("replays/<str:replay>/resume", replays.resume, name="resume_replay"),
+    path("replays/<str:replay>/abort", replays.abort, name="abort_replay"),
     # destinations and the journal
     path("destinations/", destinations.destinations_page, name="destinations"),
     path("destinations/<str:destination>/pause", destinations.pause, name="pause_destination"),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from opsledger.rules.profile import ProtectionKind
+from opsledger.rules.replay_words import ReplayState
 from opsledger.rules.states import HoldReason, NoChange, OperationState, Outcome, StepState
 
 
@@ -32,6 +33,8 @@ KINDS = {
     "protection_kind": "Protection, as documented",
     "circuit": "Circuit of a destination",
     "version": "Content version",
+    "replay": "Replay",
+    "item": "Step in a replay",
     "token": "API token",
     "person": "Person",
 }
@@ -43,6 +46,7 @@ _KIND_OF_ENUM: dict[type[Enum], str] = {
     Outcome: "outcome",
     NoChange: "no_change",
     ProtectionKind: "protection_kind",
+    ReplayState: "replay",
 }
 
 _ROWS: dict[str, tuple[tuple[str, str, str, str], ...]] = {
@@ -301,6 +305,47 @@ _ROWS: dict[str, tuple[tuple[str, str, str, str], ...]] = {
             "cancelled",
             "A newer version took its place. What was sent with it stays.",
         ),
+    ),
+    "replay": (
+        ("running", "Running", "running", "Its steps are begun at its rate, until each has come to rest."),
+        (
+            "paused",
+            "Paused",
+            "paused",
+            "A person stopped it: nothing more is begun until it is resumed. What was begun goes on.",
+        ),
+        (
+            "aborting",
+            "Aborting",
+            "half-open",
+            "A person ended it: nothing more is begun. What was begun is still finished, and counted.",
+        ),
+        ("aborted", "Aborted", "cancelled", "It was ended before its time; every step is accounted for."),
+        (
+            "finished",
+            "Ended",
+            "completed",
+            "Every step is accounted for. Only proven effects count as recovered.",
+        ),
+    ),
+    "item": (
+        ("recovered", "Recovered", "confirmed", "It was begun, and its effect is proven."),
+        (
+            "accepted",
+            "Accepted",
+            "accepted",
+            "It was begun, and the destination took it over; its final effect is not proven.",
+        ),
+        ("held", "Held", "held", "It was begun and came to rest at a question for a person."),
+        ("failed", "Failed (no change)", "failed", "It was begun, had no effect, and was ended."),
+        ("cancelled", "Cancelled", "cancelled", "It was begun, and then it or its operation was cancelled."),
+        ("behind", "Behind", "waiting", "An earlier step of its operation did not get done."),
+        ("waiting", "Waiting", "waiting", "Its turn has not come."),
+        ("started", "Under way", "in-flight", "It was begun, and has not come to rest."),
+        ("skipped", "Skipped", "skipped", "It had changed since the plan, so it was left alone."),
+        ("aborted", "Not begun", "cancelled", "The replay was aborted before its turn came."),
+        ("kept", "Kept as done", "completed", "It was done before. Nothing was sent for it."),
+        ("refused", "Could not run", "access-refused", "The plan said why. Nothing was sent for it."),
     ),
     "token": (
         ("active", "Active", "confirmed", "It opens the API within its scopes."),

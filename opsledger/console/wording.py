@@ -779,6 +779,13 @@ ENTRY_WORDS: Mapping[str, str] = {
     "sending_on": noop("All sending turned on"),
     "definition_loaded": noop("Definition loaded"),
     "backup_restored": noop("Backup restored"),
+    "replayed": noop("Step begun by a replay"),
+    "replay_started": noop("Replay started"),
+    "replay_paused": noop("Replay paused"),
+    "replay_resumed": noop("Replay resumed"),
+    "replay_aborting": noop("Replay aborted"),
+    "replay_aborted": noop("Aborted replay ended"),
+    "replay_finished": noop("Replay ended"),
 }
 # Kinds of actors: all of them, and one of them, whose name stands after it.
 ACTOR_WORDS: Mapping[str, tuple[str, str]] = {

@@ -33,6 +33,7 @@ class PlanItem:
     operation_id: UUID
     operation_text_id: str
     operation_version: int
+    attempt_count: int
     title: str  # of the operation
     step_id: UUID
     number: int

@@ -16,12 +16,14 @@ from opsledger.accounts.permissions import Scope
 from opsledger.api.calls import CALLS
 from opsledger.ledger.models import Operation, Refusal
 
-OP, ATT, HOLD, CV = (f"{prefix}_" + "0" * 26 for prefix in ("op", "att", "hold", "cv"))
+OP, ATT, HOLD, CV, RPL = (f"{prefix}_" + "0" * 26 for prefix in ("op", "att", "hold", "cv", "rpl"))
 
 
 def path_of(call: Any) -> str:
     return str(
-        call.path.format(operation=OP, step="create_task", attempt=ATT, hold=HOLD, content="c", version=CV)
+        call.path.format(
+            operation=OP, step="create_task", attempt=ATT, hold=HOLD, content="c", version=CV, replay=RPL
+        )
     )
 
 
@@ -59,6 +61,14 @@ MAY: dict[str, set[str]] = {
     "approve_version": {"owner"},
     "reject_version": {"owner"},
     "approve_step": {"owner"},
+    "plan_replay": {"owner"},
+    "start_replay": {"owner"},
+    "list_replays": {"auto", "viewer", "operator", "owner", "admin"},
+    "read_replay": {"auto", "viewer", "operator", "owner", "admin"},
+    "list_replay_items": {"auto", "viewer", "operator", "owner", "admin"},
+    "pause_replay": {"owner"},
+    "resume_replay": {"owner"},
+    "abort_replay": {"owner"},
 }
 
 

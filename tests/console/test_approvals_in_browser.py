@@ -26,11 +26,10 @@ from opsledger.engine.wire import installed_wire
 from opsledger.journal.models import Entry
 from opsledger.ledger.actions.open import Opened
 from opsledger.ledger.models import Approval, ApprovedRequest, ContentVersion, StepRequest
-from opsledger.ledger.rendering import step_identity
 from opsledger.lib.ids import public
 from opsledger.rules.answers import Answer
 from opsledger.rules.content import AuthorKind
-from tests.desk import AUTOMATION, LETTER
+from tests.desk import AUTOMATION, LETTER, step_identity
 
 pytestmark = pytest.mark.browser
 AXE = Path(settings.BASE_DIR) / "tests" / "vendor" / "axe-core" / "axe.min.js"

@@ -13,11 +13,10 @@ from content_cast import Cast, hold_of, make_cast
 from opsledger.ledger.actions.open import Opened
 from opsledger.ledger.actions.settle import Decision, settle_hold
 from opsledger.ledger.models import ApprovedRequest, Revision, StepRequest
-from opsledger.ledger.rendering import step_identity
 from opsledger.rules.answers import Answer
 from opsledger.rules.content import AuthorKind
 from opsledger.rules.rendering import request_digest
-from tests.desk import AUTOMATION, LETTER, Desk
+from tests.desk import AUTOMATION, LETTER, Desk, step_identity
 
 
 @pytest.fixture

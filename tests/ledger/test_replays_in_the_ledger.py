@@ -39,14 +39,13 @@ from opsledger.ledger.models import (
 from opsledger.ledger.queries import replay_plans
 from opsledger.ledger.queries.operations import OperationFilter
 from opsledger.ledger.queries.replay_plans import EmptyScope, ScopeTooLarge, UnknownOperations
-from opsledger.ledger.rendering import step_identity
 from opsledger.ledger.replay_plan import UnreadablePlan, freeze, thaw
 from opsledger.lib.ids import new_id
 from opsledger.local.postgres import Urls
 from opsledger.rules.answers import Answer
 from opsledger.rules.definitions import DestinationDefinition
 from opsledger.rules.replays import Reason, VerdictKind
-from tests.desk import DEFINITIONS, Desk
+from tests.desk import DEFINITIONS, Desk, step_identity
 from tests.replaying import (
     by_owner,
     carry,

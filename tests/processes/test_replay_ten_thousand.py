@@ -26,9 +26,8 @@ from opsledger.ledger.actions.replays import Start, open_replay
 from opsledger.ledger.actions.settle import By
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.queries.replay_plans import plan, scope_of_ids
-from opsledger.ledger.rendering import step_identity
 from opsledger.ledger.replay_plan import freeze, thaw
-from tests.desk import WIRE, params
+from tests.desk import WIRE, params, step_identity
 from tests.processes.house import House, Running, definitions, until
 
 COUNT = int(os.environ.get("REPLAY_OPERATIONS", "400"))

@@ -96,6 +96,8 @@ def _became(line: AuditLine) -> str:
 def _url(line: AuditLine) -> str:
     if line.subject_kind == "operation":
         return reverse("operation", args=[ids.public("op", line.subject_id)])
+    if line.subject_kind == "replay":
+        return reverse("replay", args=[ids.public("rpl", line.subject_id)])
     if line.about == "destination":
         return f"{reverse('destinations')}#d-{line.subject_name}"
     if line.subject_kind == "content" and line.content_version_id is not None:

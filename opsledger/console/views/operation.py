@@ -37,6 +37,7 @@ from opsledger.ledger.queries import approvals, inbox
 from opsledger.ledger.queries.comparison import Findings, findings
 from opsledger.ledger.queries.operations import find_id
 from opsledger.ledger.queries.page import HoldView, OperationView, operation_of
+from opsledger.ledger.queries.replays import open_replays_of
 from opsledger.ledger.queries.timeline import EvidenceLine, content_of, names_of, story_of
 from opsledger.lib import ids
 from opsledger.rules.answers import Answer
@@ -157,6 +158,11 @@ def context_of(request: ConsoleRequest, view: OperationView, asked: Asked | None
         "errors": asked.errors,
         "why": {name: why_not(roles, Permission(name), team) for name, may in here.items() if not may},
         "withdrawable": _withdrawable(view),
+        "may_plan": here["plan_replay"] and team == request.team,
+        "open_replays": [
+            (reverse("replay", args=[ids.public("rpl", replay_id)]), name)
+            for replay_id, name in open_replays_of(view.record.id)
+        ],
         "may_cancel": here["cancel"] and not view.final and not view.record.cancelled,
         **_decision(view, hold, asked, roles),
     }

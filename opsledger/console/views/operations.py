@@ -50,6 +50,7 @@ def operations_page(request: ConsoleRequest) -> HttpResponse:
         "next_url": f"?{_query(request, cursor=found_page.next)}" if found_page.next else "",
         "is_later": bool(asked.cursor),
         "first_url": f"?{_query(request)}",
+        "filter_query": _query(request),
         "looked_at_part": bool(found_page.next) and len(found_page.lines) < asked.limit,
         "now": now,
     }
@@ -69,6 +70,7 @@ def row_of(line: OperationLine, now: Any) -> dict[str, Any]:
     """One row, made before the template sees it."""
     return {
         "url": reverse("operation", args=[ids.public("op", line.id)]),
+        "public": ids.public("op", line.id),
         "title": line.title,
         "text_id": line.operation_id,
         "state": line.state,

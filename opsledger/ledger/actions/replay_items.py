@@ -154,6 +154,7 @@ class _Turn:
                     begun_steps.add(item.number)
                     said += self._said(loaded, item, verdict)
             made.evidence, made.quiet = tuple(said), not begun_steps
+            made.answer = said[0].says if said else made.answer
             made.facts = {**made.facts, "steps_begun": sorted(begun_steps)}
             return after
 

@@ -24,7 +24,7 @@ LOOK_BACK_SECONDS_MAX = 86_400 * 366.0  # of one page that looks for something r
 
 _ENTRIES = """
 SELECT j.subject_id, j.seq, j.subject_kind, j.at, j.kind, j.actor, j.body,
-       coalesce(o.operation_id, e.event_id, d.slug, f.slug, t.name, c.content_id,
+       coalesce(o.operation_id, e.event_id, d.slug, f.slug, t.name, c.content_id, r.name,
                 CASE WHEN j.subject_kind = 'sending' THEN 'all' ELSE '' END) AS subject_name,
        coalesce(f.kind, j.subject_kind) AS about,
        (SELECT v.id FROM ledger_contentversion v WHERE v.of_id = c.id ORDER BY v.number DESC LIMIT 1) AS content_version_id
@@ -33,11 +33,13 @@ SELECT j.subject_id, j.seq, j.subject_kind, j.at, j.kind, j.actor, j.body,
   LEFT JOIN ledger_event e ON j.subject_kind = 'event' AND e.id = j.subject_id
   LEFT JOIN ledger_destination d ON j.subject_kind = 'destination' AND d.definition_id = j.subject_id
   LEFT JOIN ledger_definition f ON j.subject_kind = 'definition' AND f.id = j.subject_id
+  LEFT JOIN ledger_replay r ON j.subject_kind = 'replay' AND r.id = j.subject_id
   LEFT JOIN team t ON j.subject_kind = 'team' AND t.id = j.subject_id
   LEFT JOIN ledger_content c ON j.subject_kind = 'content' AND c.id = j.subject_id
  WHERE j.at > %(start)s AND j.at <= %(end)s
    AND (j.at, j.subject_id, j.seq) < (%(end)s, %(subject)s, %(seq)s)
-   AND (j.subject_kind = 'sending' OR coalesce(o.team_id, e.team_id, d.team_id, f.team_id, t.id, c.team_id) = %(team)s)
+   AND (j.subject_kind = 'sending'
+        OR coalesce(o.team_id, e.team_id, d.team_id, f.team_id, t.id, c.team_id, r.team_id) = %(team)s)
    AND (%(kind)s = '' OR j.kind = %(kind)s)
    AND (%(actor)s = '' OR j.actor = %(actor)s OR (%(prefix)s AND starts_with(j.actor, %(actor)s || ':')))
  ORDER BY j.at DESC, j.subject_id DESC, j.seq DESC LIMIT %(limit)s

@@ -19,13 +19,16 @@ SELECT (SELECT count(*) FROM ledger_hold WHERE team_id = ANY(%(teams)s) AND clos
          WHERE act = 'look' AND team_id = ANY(%(teams)s) LIMIT %(most)s) looks),
        (SELECT count(*) FROM (SELECT FROM ledger_step
          WHERE act = 'look' AND act_at < now() - %(late)s * interval '1 second'
-           AND team_id = ANY(%(teams)s) LIMIT %(most)s) late)
+           AND team_id = ANY(%(teams)s) LIMIT %(most)s) late),
+       (SELECT count(*) FROM ledger_replay WHERE state IN ('running', 'paused', 'aborting') AND team_id = ANY(%(teams)s))
 """
 
 
 def counts(team_ids: Sequence[UUID]) -> Mapping[str, int]:
-    """`inbox`, `destinations`, `checks_scheduled` and `checks_late` of these teams, in one statement."""
+    """`inbox`, `destinations`, `checks_…` and open `replays` of these teams, in one statement."""
     with connection.cursor() as cursor:
         cursor.execute(_COUNTS, {"teams": list(team_ids), "most": LOOKS_MAX, "late": LATE_SECONDS})
         row = cursor.fetchone()
-    return dict(zip(("inbox", "destinations", "checks_scheduled", "checks_late"), row, strict=True))
+    return dict(
+        zip(("inbox", "destinations", "checks_scheduled", "checks_late", "replays"), row, strict=True)
+    )

@@ -159,6 +159,7 @@ def _item(whole: Loaded, step: Step, beside: Beside, now: datetime, known: _Know
         operation_id=whole.id,
         operation_text_id=whole.operation_id,
         operation_version=whole.version,
+        attempt_count=len(step.attempts),
         title=whole.title,
         step_id=whole.step_ids[number],
         number=number,
