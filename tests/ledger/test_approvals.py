@@ -61,7 +61,7 @@ def verified() -> None:
 def test_one_approval_covers_every_operation_that_waits_and_no_other(cast: Cast) -> None:
     opened = [cast.desk.letter() for _ in range(3)]
     other = cast.desk.letter(content_id="another/letter")
-    version = cast.version(ContentVersion.objects.get(content_id="spring-launch/letter").pk)
+    version = cast.version(ContentVersion.objects.get(content_id="spring-launch:letter").pk)
 
     made = cast.approve(version, cast.anna, reason="Read it.")
 
@@ -94,7 +94,7 @@ def test_one_approval_covers_every_operation_that_waits_and_no_other(cast: Cast)
 
 def covered_before(cast: Cast) -> str:
     """What the journal says was covered."""
-    told = story_of(ContentVersion.objects.get(content_id="spring-launch/letter").of_id).told[0]
+    told = story_of(ContentVersion.objects.get(content_id="spring-launch:letter").of_id).told[0]
     return str(told.body["covered_digest"])
 
 
@@ -492,7 +492,7 @@ def test_content_of_another_kind_is_not_shown(cast: Cast) -> None:
     cast.propose("One.")
 
     with pytest.raises(Refused, match="belongs to workflow campaign_letter"):
-        answer(opened, cast.anna, content=("spring-launch/letter", 1))
+        answer(opened, cast.anna, content=("spring-launch:letter", 1))
 
 
 def test_missing_content_is_supplied_by_a_revision(cast: Cast) -> None:
@@ -506,7 +506,7 @@ def test_missing_content_is_supplied_by_a_revision(cast: Cast) -> None:
         answer(opened, cast.anna)
     cast.propose("One.", cast.bert)
 
-    answer(opened, cast.anna, content=("spring-launch/letter", 1))
+    answer(opened, cast.anna, content=("spring-launch:letter", 1))
 
     step = cast.desk.step(opened)
     assert (step.revision, step.content_number, hold_of(opened).reason) == (2, 1, "approval_needed")

@@ -28,7 +28,7 @@ from opsledger.ledger.queries.requests import compared, sent_or_approved_before,
 from opsledger.rules.content import AuthorKind, VersionState
 from tests.desk import LETTER, LETTER_PARAMS, Desk
 
-LETTER_ID = "spring-launch/letter"
+LETTER_ID = "spring-launch:letter"
 
 
 @pytest.fixture
