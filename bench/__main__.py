@@ -20,6 +20,7 @@ PARTS: dict[str, Callable[[parts.Run], list[Line]]] = {
     "peers": parts.peers,
     "sandbox": parts.sandbox,
     "costs": parts.costs,
+    "replays": parts.replays,
     "pages": parts.pages,
     "history": parts.intake_with_history,
 }

@@ -17,6 +17,9 @@ import django
 
 django.setup()
 
+from django.db import connection  # noqa: E402
+
+from bench import mixed  # noqa: E402
 from bench.payload import params  # noqa: E402
 from bench.signals import answer, ready  # noqa: E402
 from opsledger.accounts.actions import add_person, add_team, create_token  # noqa: E402
@@ -29,10 +32,21 @@ from opsledger.engine.loading import read_files  # noqa: E402
 from opsledger.engine.wire import installed_wire  # noqa: E402
 from opsledger.ledger.actions.definitions import load  # noqa: E402
 from opsledger.ledger.actions.intake import Verdict, Wanted, open_intended  # noqa: E402
+from opsledger.ledger.actions.replay_items import record_items_started  # noqa: E402
+from opsledger.ledger.actions.replays import Start, open_replay  # noqa: E402
 from opsledger.ledger.actions.settle import By  # noqa: E402
+from opsledger.ledger.clock import database_now  # noqa: E402
+from opsledger.ledger.queries.replay_plans import plan, scope_of_ids  # noqa: E402
+from opsledger.ledger.replay_plan import Plan, freeze, thaw  # noqa: E402
 from opsledger.rules.facts import Phase, SendFact  # noqa: E402
 
 DEFINITIONS = Path(__file__).resolve().parent / "definitions"
+PLAIN = Path(__file__).resolve().parent / "plain"
+DEMO = Path(__file__).resolve().parents[1] / "demo" / "definitions"
+MIXED_PARAMS = {
+    "campaign": "spring launch", "company": "Alder Works", "account": "ACC-4417", "subject": "Call Alder Works",
+    "queue": "launch-care", "due_date": "2026-12-16",
+}  # fmt: skip
 WORKFLOW = "two_steps"
 BY = By("token:bench", "bench")
 THREADS = 16  # what a worker process has in flight at most, as installed
@@ -130,8 +144,63 @@ def lose(number: str) -> None:
     answer(id=str(opened.id))
 
 
+def replays(operations_count: str, rounds: str) -> None:
+    """Plans a replay over operations of every kind, then starts it and begins its items; beside plain SQL, in turn."""
+    team = Team.objects.get(slug="bench")
+    known = {one.slug: one for one in read_files([DEMO])}
+    load(team.pk, mixed.definitions(known["crm"], known["classic_follow_up"]), actor="bench")  # type: ignore[arg-type]
+    kinds = [mixed.of(number) for number in range(int(operations_count))]
+    ids = list(made := mixed.open_kinds(team.pk, kinds, MIXED_PARAMS))
+    mixed.answer_all(made)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    planned: list[float] = []
+    plain: list[float] = []
+    for _ in range(int(rounds)):
+        plain.append(len(ids) / _seconds(lambda: _plain_plan(ids)))
+        planned.append(len(ids) / _seconds(lambda: _frozen_plan(team, ids)))
+    found, frozen = _frozen_plan(team, ids)
+    owner = team.fallback_owner
+    by = By(f"person:{owner.pk}", owner.display_name, owner.pk)
+    rates = {one.slug: 1_000.0 for one in found.destinations}
+    start = Start("bench", "measured", found.digest(), frozenset(rates), rates, mended=True)
+    starting = _seconds(lambda: open_replay(thaw(frozen, team.pk, owner.pk), start, by))
+    begun = 0
+
+    def begin() -> None:
+        nonlocal begun
+        while count := record_items_started():
+            begun += count
+
+    beginning = _seconds(begin)
+    answer(
+        planned=planned,
+        plain=plain,
+        start_seconds=starting,
+        bytes=len(frozen),
+        begun_per_second=begun / beginning,
+    )
+
+
+def _frozen_plan(team: Team, ids: list[uuid.UUID]) -> tuple[Plan, str]:
+    made = plan(team.pk, scope_of_ids(team.pk, ids), database_now())
+    return made, freeze(made, team.fallback_owner.pk)
+
+
+def _plain_plan(ids: list[uuid.UUID]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute((PLAIN / "plan.sql").read_text(encoding="utf-8"), [ids])
+        assert len(cursor.fetchall()) == len(ids)
+
+
+def _seconds(what: Callable[[], Any]) -> float:
+    begun = time.perf_counter()
+    what()
+    return time.perf_counter() - begun
+
+
 PROGRAMS: dict[str, Callable[..., Any]] = {
-    "prepare": prepare, "record": record, "work": work, "whole": whole, "lose": lose,
+    "prepare": prepare, "record": record, "work": work, "whole": whole, "lose": lose, "replays": replays,
 }  # fmt: skip
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import dataclasses
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 from bench import history, house, limit, work
@@ -26,14 +27,15 @@ class Size:
     history_small: int
     history: int
     open_holds: int
+    replayed: int
 
     def with_rounds(self, rounds: int) -> Size:
         return dataclasses.replace(self, rounds=rounds)
 
 
-FULL = Size(3, 5, 4_000, 1_000, 4_000, 50, 10_000, 1_000_000, 2_000)
-QUICK = Size(1, 2, 1_000, 300, 1_000, 15, 2_000, 20_000, 500)
-TINY = Size(1, 1, 40, 20, 40, 2, 300, 600, 60)
+FULL = Size(3, 5, 4_000, 1_000, 4_000, 50, 10_000, 1_000_000, 2_000, 10_000)
+QUICK = Size(1, 2, 1_000, 300, 1_000, 15, 2_000, 20_000, 500, 2_000)
+TINY = Size(1, 1, 40, 20, 40, 2, 300, 600, 60, 200)
 
 
 @dataclass(frozen=True)
@@ -201,6 +203,22 @@ def sandbox(run: Run) -> list[Line]:
             theirs,
             Goal(1, 0.5) if theirs else None,
         )
+    ]
+
+
+def replays(run: Run) -> list[Line]:
+    """Planning over operations of every kind, and beginning what was planned."""
+    database, count = run.house.database("bench_replays"), run.size.replayed
+    found = house.our(database, "replays", count, run.size.rounds)
+    run.house.drop(database)
+    planned, plain = median(found["planned"]), median(found["plain"])
+    size = f"{count:,} in {count / planned:.1f} s; frozen {found['bytes'] / 1024:.0f} KiB"
+    against = "plain SQL, one statement with a word for each step"
+    started = f"start of {count:,} steps, checked again and written"
+    return [
+        Line("replay: planning", planned, "op/s", against, plain, note=size),
+        Line(f"replay: {started}", found["start_seconds"], "s"),
+        Line("replay: beginning items, 1 process", found["begun_per_second"], "steps/s"),
     ]
 
 

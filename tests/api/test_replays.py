@@ -56,7 +56,7 @@ def started(world: World, made: dict[str, Any], *, by: str = "owner", **changes:
 def test_a_plan_has_three_lists_and_writes_nothing(world: World) -> None:
     runs, kept = rejected(world), confirmed(world, "order:2")
     world.record("order:3", "by_hand")
-    world.owner.post("/operations/order:3/cancel", {"reason": "no longer wanted"})
+    world.decide("order:3")
 
     plan = planned(world, runs, kept, "order:3")
 
@@ -116,7 +116,7 @@ def test_a_start_is_answered_once_with_201_and_then_with_200(world: World) -> No
 def test_a_plan_that_moved_is_refused_with_what_was_and_what_is(world: World) -> None:
     moves, stays = rejected(world), rejected(world, "order:2")
     plan = planned(world, moves, stays)
-    world.owner.post(f"/operations/{moves}/cancel", {"reason": "no longer wanted"})
+    world.decide(moves)
 
     answer = started(world, plan)
 

@@ -24,7 +24,7 @@ def run_bench(*words: str, without: str = "") -> subprocess.CompletedProcess[str
 
 
 def test_a_tiny_run_prints_a_line_with_its_ratio_for_everything_it_measured() -> None:
-    done = run_bench("--tiny", "--only", "intake", "worker", "pages")
+    done = run_bench("--tiny", "--only", "intake", "worker", "pages", "replays")
 
     assert done.returncode == 0, done.stderr
     rows = {
@@ -35,6 +35,7 @@ def test_a_tiny_run_prints_a_line_with_its_ratio_for_everything_it_measured() ->
         "intake over HTTP, 500 a request",
         "worker, no-op wire, 2 processes",
         "inbox: page of 50, database",
+        "replay: planning",
     ):
         assert re.fullmatch(r"\d+\.\d\d", rows[name][4].strip()), rows[name]
 

@@ -84,7 +84,7 @@ def test_the_plan_shows_three_lists_and_what_each_touches(scenes: Scenes) -> Non
 
     page = text_of(client_of(scenes.owner).get(plan_url(rejected, asked, kept, disputed)))
 
-    assert [int(one) for one in re.findall(r'<dd class="tn">(\d+)</dd>', page)] == [2, 1, 1]
+    assert [int(one) for one in re.findall(r'<dd class="tn">(\d+)</dd>', page)] == [4, 2, 1, 1]
     assert "T-77" in page
     assert "A person is asked about it: disputed." in page
     assert "Touches another system: <b>crm_classic</b>" in page

@@ -293,7 +293,7 @@ def test_a_plan_in_which_nothing_runs_can_not_be_started(desk: Desk) -> None:
 def test_an_old_plan_is_refused_and_the_differences_are_shown(desk: Desk) -> None:
     stays, moves = rejected(desk), rejected(desk)
     plan = planned(desk, [stays, moves])
-    settle_cancel(moves.id, "no longer wanted", OTHER)
+    settle_cancel(moves.id, "no longer wanted", OTHER, version=desk.operation(moves).version)
 
     with pytest.raises(PlanMoved) as why:
         opened_by(desk, plan)
@@ -431,7 +431,7 @@ def test_a_replay_passes_no_stop(desk: Desk) -> None:
     opened = rejected(desk)
     replay = started(desk, [opened])
     destination = Destination.objects.get(slug="crm_classic", team=desk.team)
-    settle_pause(destination.pk, "maintenance", OTHER)
+    settle_pause(destination.pk, destination.version, "maintenance", OTHER)
 
     carry(desk, replay, rounds=3)
 

@@ -186,6 +186,8 @@ def check_transition(before: Node, event: Event, after: Node, policies: Policies
     check_fold(old, new)
     for was, step in zip(old.steps, new.steps, strict=True):
         _check_move(old, new, was, step)
+        came_back = was.state is StepState.IN_FLIGHT and step.state is StepState.UNKNOWN
+        hold("law 4: a person asked for one attempt", not (came_back and step.resend_asked))
         _check_evidence(was, step, event, after.peers[step.number - 1], policies)
         opened = any(one.outcome is None for one in step.attempts[len(was.attempts) :])
         hold("only a claim opens an attempt", not opened or event.kind == "claim")

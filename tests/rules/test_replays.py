@@ -14,6 +14,7 @@ from opsledger.rules import transitions
 from opsledger.rules.answers import Answer, Given, answered
 from opsledger.rules.learning import HAPPENED
 from opsledger.rules.next_step import Rendered
+from opsledger.rules.profile import Retries
 from opsledger.rules.record import Act, Attempt, KnownBy, Operation, Performer, Step
 from opsledger.rules.replays import RUNS, Beside, Reason, Verdict, VerdictKind, begun, mark_of, verdict_of
 from opsledger.rules.settling import NotNow, open_hold
@@ -264,7 +265,8 @@ def test_a_start_changes_nothing_where_the_engine_sends_by_itself() -> None:
 
 
 def test_the_same_request_goes_again_under_protection_although_recovery_is_off() -> None:
-    world = World(*KEY)
+    many_tries = Retries(tries_max=9, delays_seconds=(50,))
+    world = World(policy(profile(protection=KEYED, retries=many_tries), recovers=False))
     operation = unknown(world)
     assert reasons(operation) == [HoldReason.OUTCOME_UNKNOWN]
 
