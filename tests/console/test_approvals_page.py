@@ -23,7 +23,7 @@ from opsledger.ledger.queries.approvals import waiting_count
 from opsledger.lib.ids import public
 from opsledger.rules.answers import Answer
 from opsledger.rules.content import AuthorKind
-from tests.desk import AUTOMATION, LETTER
+from tests.desk import AUTOMATION, LETTER, step_identity
 
 HTMX = {"HTTP_HX_REQUEST": "true", "HTTP_HX_TARGET": "approval"}
 OTHER_TEXT = "Your order is on its way. A colleague will write once it has arrived."
@@ -103,7 +103,7 @@ def test_a_viewer_reads_everything_and_is_offered_nothing(scenes: Scenes) -> Non
     scenes.desk.letter()
     version = newest(scenes)
     client = client_of(scenes.member("Vera", Role.VIEWER))
-    assert "To approve content that is not one’s own you need the role owner" in text_of(
+    assert "To approve content that is not one’s own, you need the role owner" in text_of(
         client.get("/approvals/")
     )
     page = text_of(client.get(address(version)))
@@ -179,8 +179,8 @@ def test_another_operation_may_be_chosen_to_show_its_request(scenes: Scenes, olg
     first, second = scenes.desk.letter(), scenes.desk.letter()
     step = scenes.desk.step(second)
     page = text_of(client_of(olga).get(f"{address(newest(scenes))}?step={public('stp', step.pk)}"))
-    assert f"{public('op', second.id)}-1" in page
-    assert f"{public('op', first.id)}-1" not in page
+    assert step_identity(second.id, 1) in page
+    assert step_identity(first.id, 1) not in page
 
 
 # Who

@@ -181,7 +181,8 @@ def test_every_address_of_the_work_pages_is_covered_here(scenes: Scenes) -> None
         if "<" in str(pattern.pattern) or "inbox/" in str(pattern.pattern)
     }
     pages = {"operation", "evidence", "evidence_file", "hold", "hold_watch", "inbox_news", "approval",
-             "approval_of_hold", "approval_of_request", "propose"}  # fmt: skip
+             "approval_of_hold", "approval_of_request", "propose", "replay", "replay_progress", "replay_report"}  # fmt: skip
+    replays = {"pause_replay", "resume_replay", "abort_replay"}  # their rows stand in test_replays.py
     settings = {
         name for name in names if name and ("person" in name or "token" in name or name == "new_password")
     }
@@ -189,4 +190,4 @@ def test_every_address_of_the_work_pages_is_covered_here(scenes: Scenes) -> None
               "check_step", "cancel", "withdraw", "reveal", "reveal_evidence", "pause_destination", "resume_destination",
               "inbox_assign", "inbox_check", "decide_approval", "reveal_approval", "propose_version", "reveal_text",
               "decide_request", "reveal_request"}  # fmt: skip
-    assert names - settings == pages | writes
+    assert names - settings == pages | writes | replays

@@ -220,7 +220,12 @@ def test_what_is_missing_is_said_beside_its_field_and_nothing_typed_is_lost(
 def test_a_plan_that_moved_is_shown_with_what_was_and_what_is(scenes: Scenes) -> None:
     client, moves, stays = client_of(scenes.owner), scenes.rejected(), scenes.rejected()
     form = form_of(client, moves, stays)
-    settle_cancel(moves.id, "Not wanted any more.", by_person(scenes.owner))
+    settle_cancel(
+        moves.id,
+        "Not wanted any more.",
+        by_person(scenes.owner),
+        version=scenes.desk.operation(moves).version,
+    )
 
     response = client.post("/replays/start", form)
 

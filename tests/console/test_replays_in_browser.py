@@ -13,8 +13,8 @@ from scenes import Scenes
 from opsledger.accounts import actions
 from opsledger.engine import replays
 from opsledger.ledger.models import Replay
-from opsledger.ledger.rendering import step_identity
 from opsledger.lib.ids import public
+from tests.desk import step_identity
 
 pytestmark = pytest.mark.browser
 AXE = Path(settings.BASE_DIR) / "tests" / "vendor" / "axe-core" / "axe.min.js"

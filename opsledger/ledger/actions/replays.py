@@ -78,13 +78,21 @@ def open_replay(frozen: FrozenPlan, start: Start, by: By) -> Opened:
     known = _started_before(frozen, by)
     if known is not None:
         return Opened(known, False)
-    plan = _still_true(frozen)
-    paces = _paces(plan, start)
     try:
+        plan = _still_true(frozen)
+        paces = _paces(plan, start)
         with transaction.atomic(durable=True):
             return _written(plan, frozen, start, by, paces)
-    except IntegrityError:  # another replay took one of its steps a moment ago: PlanMoved names both
-        _still_true(frozen)
+    except PlanMoved:
+        known = _started_before(frozen, by)  # the same start, a moment ago
+        if known is None:
+            raise
+        return Opened(known, False)
+    except IntegrityError:
+        known = _started_before(frozen, by)
+        if known is not None:
+            return Opened(known, False)
+        _still_true(frozen)  # another replay took one of its steps a moment ago: PlanMoved names both
         raise Refused("Another replay was started at the same moment. Plan again.") from None
 
 
