@@ -338,6 +338,7 @@ class PlanDestination(Answer):
     steps: int
     sends_per_second: float
     stopped: str | None
+    runs_with_versions: list[int]
     newest_version: int
     keep_an_older_version: int = Field(description="Their requests are frozen; they run with what they have.")
     could_take_the_newest: int = Field(

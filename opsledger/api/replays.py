@@ -101,6 +101,7 @@ def plan_answer(made: Plan, person_id: Any) -> dict[str, Any]:
                 "steps": one.step_count,
                 "sends_per_second": one.sends_per_second,
                 "stopped": one.stopped or None,
+                "runs_with_versions": list(one.runs_with),
                 "newest_version": one.version_number,
                 "keep_an_older_version": one.frozen_older_count,
                 "could_take_the_newest": one.open_older_count,

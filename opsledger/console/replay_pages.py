@@ -53,7 +53,6 @@ def plan_context(plan: Plan, frozen: str, query: str, now: datetime) -> dict[str
             for one in plan.destinations
             if one.open_older_count and not one.takes_newest
         ],
-        "older": [one for one in plan.workflows if set(one.version_numbers) != {one.newest_number}],
         "now": now,
     }
 
@@ -259,6 +258,8 @@ def said_words(item: ItemLine) -> str:
     kind, _sep, detail = item.said.partition(":")
     if kind == "moved":
         known = {reason.value for reason in Reason}
+        if detail == "could_not_be_begun":
+            return _("Its record could not be read, so it was left alone. Tell whoever runs OpsLedger.")
         what = _(REASONS[Reason(detail)]) if detail in known else detail.replace("_", " ")
         return _("Changed since the plan. By then: %(what)s") % {"what": what}
     if item.said in {reason.value for reason in HoldReason}:

@@ -72,6 +72,7 @@ class PlanDestination:
     step_count: int
     sends_per_second: float  # its own rate
     stopped: str  # paused, access refused or circuit open; "" = it is sent to
+    runs_with: tuple[int, ...]  # numbers of the versions of its definition
     version_number: int  # the newest
     frozen_older_count: int  # steps that keep an older definition: their requests are frozen
     open_older_count: int  # steps that could take the newest: a choice

@@ -387,6 +387,21 @@ def test_an_item_that_moved_is_skipped_and_says_so(desk: Desk) -> None:
     assert not Entry.objects.filter(subject_id=moves.id, kind="replayed").exists()
 
 
+def test_an_operation_that_can_not_be_read_is_skipped_and_stops_no_other(desk: Desk) -> None:
+    broken, fine = rejected(desk), rejected(desk)
+    replay = started(desk, [broken, fine])
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE ledger_step SET not_ours = '5' WHERE operation_id = %s", [broken.id])
+
+    carry(desk, replay)
+
+    assert items(replay) == {
+        (broken.id, 1): ("skipped", "", "moved:could_not_be_begun"),
+        (fine.id, 1): ("ended", "recovered", ""),
+    }
+    assert replay.state == "finished"
+
+
 def test_a_step_that_stays_behind_ends_behind(desk: Desk) -> None:
     opened = rejected(desk, "campaign_follow_up")
     replay = started(desk, [opened])
@@ -487,7 +502,10 @@ def test_a_newer_definition_is_taken_by_choice_and_only_where_nothing_is_frozen(
     frozen_there = next(one for one in plain.destinations if one.slug == "crm")
     assert (offered.open_older_count, offered.takes_newest, offered.version_number) == (1, False, 2)
     assert (frozen_there.frozen_older_count, frozen_there.open_older_count) == (1, 0)
+    assert (offered.runs_with, frozen_there.runs_with) == ((1,), (1,))
+    assert [(one.version_numbers, one.newest_number) for one in plain.workflows] == [((1,), 1)]
     choice = planned(desk, [chosen], newest=frozenset({"mail"}))
+    assert {one.slug: one.runs_with for one in choice.destinations} == {"crm": (1,), "mail": (2,)}
     assert choice.digest() != planned(desk, [chosen]).digest()
 
     carry(desk, opened_by(desk, plain).replay)

@@ -7,13 +7,14 @@ twice: an item's own state decides, under the lock of its operation and of its r
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 from psycopg.rows import namedtuple_row
 
 from opsledger.ledger import definitions
@@ -29,6 +30,8 @@ from opsledger.rules.replay_words import ItemResult, ReplayState
 from opsledger.rules.replays import Beside, Verdict, VerdictKind, begun, mark_of, verdict_of
 from opsledger.rules.settling import Moment, NotNow
 from opsledger.rules.states import StepState
+
+log = logging.getLogger(__name__)
 
 START_BATCH = 100  # operations in one transaction
 END_BATCH = 500
@@ -100,9 +103,29 @@ UPDATE ledger_replaydestination SET waiting_count = waiting_count - %s WHERE rep
 
 
 def _start(room: _Room) -> tuple[int, int]:
-    """How much of the room was used, and how many items moved."""
+    """How much of the room was used, and how many items moved. One operation that breaks does not stop the others."""
+    wanted = [row.operation_id for row in _rows(_NEXT, [room.replay_id, room.destination_id, room.count])]
+    try:
+        return _begin_batch(room, wanted)
+    except (OperationalError, InterfaceError):  # the database is away, or too busy: the next turn goes on
+        raise
+    except Exception:
+        log.exception("items of replay %s could not be begun together; one by one", room.replay_id)
+    used = moved = 0
+    for operation_id in wanted:
+        try:
+            counts = _begin_batch(room, [operation_id])
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception:
+            log.exception("operation %s could not be begun; its items are skipped", operation_id)
+            counts = _skip(room, operation_id)
+        used, moved = used + counts[0], moved + counts[1]
+    return used, moved
+
+
+def _begin_batch(room: _Room, wanted: Sequence[UUID]) -> tuple[int, int]:
     with transaction.atomic(durable=True):
-        wanted = [row.operation_id for row in _rows(_NEXT, [room.replay_id, room.destination_id, room.count])]
         free = [row.id for row in _rows(_LOCK_FREE, [sorted(set(wanted))])]
         replay = _rows(_REPLAY, [room.replay_id])[0]
         if replay.state != ReplayState.RUNNING or not free:
@@ -112,12 +135,16 @@ def _start(room: _Room) -> tuple[int, int]:
         for turn in turns.values():
             turn.replay, turn.beside = replay, besides.get(turn.operation_id, Beside())
         _rebind(turns.values())
-        changes = {turn.operation_id: turn.change() for turn in turns.values()}
-        change_here(changes)
-        moves = [move for turn in turns.values() for move in turn.moves]
-        _write_moves(room.replay_id, moves)
-        leads = [move for move in moves if move.item.leads]
-        return sum(1 for move in leads if move.item.destination_id == room.destination_id), len(moves)
+        change_here({turn.operation_id: turn.change() for turn in turns.values()})
+        return _write_moves(room, [move for turn in turns.values() for move in turn.moves])
+
+
+def _skip(room: _Room, operation_id: UUID) -> tuple[int, int]:
+    with transaction.atomic(durable=True):
+        _rows(_LOCK_FREE, [[operation_id]])
+        _rows(_REPLAY, [room.replay_id])
+        items = _rows(_ITEMS, [room.replay_id, [operation_id]])
+        return _write_moves(room, [_Move(item, "skipped", "moved:could_not_be_begun") for item in items])
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,15 +274,16 @@ def _number_of(version_id: UUID) -> int:
     return int(_rows("SELECT number FROM ledger_definitionversion WHERE id = %s", [version_id])[0].number)
 
 
-def _write_moves(replay_id: UUID, moves: Sequence[_Move]) -> None:
+def _write_moves(room: _Room, moves: Sequence[_Move]) -> tuple[int, int]:
+    """How many of them had their turn at the room's destination, and how many moved."""
     rows = [{"id": move.item.id, "state": move.state, "said": move.said} for move in moves]
+    leading = Counter(move.item.destination_id for move in moves if move.item.leads)
     with connection.cursor() as cursor:
         cursor.execute(_WRITE_ITEMS, [json.dumps(rows)])
-        leading = Counter(move.item.destination_id for move in moves if move.item.leads)
         for destination_id, count in sorted(leading.items()):
-            cursor.execute(_FEWER_WAIT, [count, replay_id, destination_id])
-    counts = Counter(move.state for move in moves)
-    count_moves(replay_id, {"waiting": -len(moves), **counts})
+            cursor.execute(_FEWER_WAIT, [count, room.replay_id, destination_id])
+    count_moves(room.replay_id, {"waiting": -len(moves), **Counter(move.state for move in moves)})
+    return leading[room.destination_id], len(moves)
 
 
 # Ending

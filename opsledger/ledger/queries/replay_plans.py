@@ -242,7 +242,7 @@ SELECT d.definition_id AS id, d.slug, d.sends_per_second,
 
 
 def _destinations(items: Sequence[PlanItem], known: _Known) -> list[PlanDestination]:
-    numbers = _numbers({*known.current.values()})
+    numbers = _numbers({*known.current.values(), *(item.destination_version_id for item in items)})
     running = [item for item in items if item.verdict.runs]
     found = []
     for row in known.rows.values():
@@ -258,6 +258,7 @@ def _destinations(items: Sequence[PlanItem], known: _Known) -> list[PlanDestinat
                     step_count=len(here),
                     sends_per_second=row.sends_per_second,
                     stopped=row.stopped,
+                    runs_with=tuple(sorted({numbers[item.destination_version_id] for item in here})),
                     version_number=numbers[newest],
                     frozen_older_count=len(older) - len(can_take),
                     open_older_count=len(can_take),
