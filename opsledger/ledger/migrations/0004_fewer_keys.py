@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import migrations, models
 
 
+STEP_KEY = "ledger_attempt_step_id_482839ce"
 LASTING = """
 CREATE TRIGGER team_is_never_removed BEFORE DELETE OR UPDATE OF id ON team
     FOR EACH ROW EXECUTE FUNCTION refuse_removal();
@@ -47,10 +48,16 @@ class Migration(migrations.Migration):
             name='operation',
             field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='attempts', to='ledger.operation'),
         ),
-        migrations.AlterField(
-            model_name='attempt',
-            name='step',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='attempts', to='ledger.step'),
+        # Django would drop every index of this column, `one_open_attempt_per_step` with it.
+        migrations.SeparateDatabaseAndState(
+            database_operations=[migrations.RunSQL(f"DROP INDEX {STEP_KEY}", f"CREATE INDEX {STEP_KEY} ON ledger_attempt (step_id)")],
+            state_operations=[
+                migrations.AlterField(
+                    model_name='attempt',
+                    name='step',
+                    field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='attempts', to='ledger.step'),
+                ),
+            ],
         ),
         migrations.AlterField(
             model_name='evidence',
