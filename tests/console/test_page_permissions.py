@@ -36,6 +36,7 @@ def addresses(scenes: Scenes) -> dict[str, tuple[str, str, dict[str, str], set[R
     absent = version | reason | {"answer": "absent", "then": "end", "checked_how": "x"}
     later = {"version": "0", "answer": "unknown", "next_check": "60", **reason}
     mended = {"version": "0", "rate": "1", **reason}
+    replay = f"/replays/{public('rpl', scenes.replay().pk)}/"
     settle, ticked = hold_path(hold, "settle"), {"hold": public("hold", hold.pk)}
     return {
         "settle": (settle, "hold", absent, owners),
@@ -55,6 +56,9 @@ def addresses(scenes: Scenes) -> dict[str, tuple[str, str, dict[str, str], set[R
         "reveal event": (hold_path(event, "reveal"), "event", {}, owners),
         "pause": (f"/destinations/{crm}/pause", "destination", {"reason": " "}, operators),
         "resume": (f"/destinations/holds/{public('hold', stop.pk)}/resume", "destination", mended, owners | admin),
+        "pause replay": (f"{replay}pause", "replay", {"version": "0", **reason}, owners),
+        "resume replay": (f"{replay}resume", "replay", {"version": "0", **reason}, owners),
+        "abort replay": (f"{replay}abort", "replay", {"version": "0", **reason}, owners),
         "assign several": ("/inbox/assign/", "inbox", {"owner": "none", **ticked}, operators | admin),
         "check several": ("/inbox/check/", "inbox", ticked, operators),
     }  # fmt: skip
@@ -171,11 +175,12 @@ def test_every_address_of_the_work_pages_is_covered_here(scenes: Scenes) -> None
         for pattern in urls.urlpatterns
         if "<" in str(pattern.pattern) or "inbox/" in str(pattern.pattern)
     }
-    pages = {"operation", "evidence", "evidence_file", "hold", "hold_watch", "inbox_news"}
+    pages = {"operation", "evidence", "evidence_file", "hold", "hold_watch", "inbox_news", "replay", "replay_progress",
+             "replay_report"}  # fmt: skip
     settings = {
         name for name in names if name and ("person" in name or "token" in name or name == "new_password")
     }
     writes = {"settle_hold", "look_up_reference", "assign_hold", "note_hold", "check_hold", "reveal_event", "add_note",
               "check_step", "cancel", "withdraw", "reveal", "reveal_evidence", "pause_destination", "resume_destination",
-              "inbox_assign", "inbox_check"}  # fmt: skip
+              "inbox_assign", "inbox_check", "pause_replay", "resume_replay", "abort_replay"}  # fmt: skip
     assert names - settings == pages | writes
