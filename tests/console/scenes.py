@@ -23,8 +23,11 @@ from opsledger.ledger.actions.destinations import record_access_refused, settle_
 from opsledger.ledger.actions.events import EventQuestion, NewEvent, open_event_here, open_event_hold_here
 from opsledger.ledger.actions.open import Opened, open_operations
 from opsledger.ledger.actions.record import Looked, Sent, record_looks, record_sends, record_time_passed
+from opsledger.ledger.actions.replays import Start, open_replay
 from opsledger.ledger.actions.settle import Decision, settle_hold, settle_withdraw
-from opsledger.ledger.models import Attempt, Definition, Destination, Hold, Recovery, Step
+from opsledger.ledger.models import Attempt, Definition, Destination, Hold, Recovery, Replay, Step
+from opsledger.ledger.queries.replay_plans import plan, scope_of_ids
+from opsledger.ledger.replay_plan import freeze, thaw
 from opsledger.lib.ids import new_id, public
 from opsledger.rules.answers import Answer
 from opsledger.rules.facts import FoundRecord, LookupFact, LookupStatus
@@ -221,6 +224,17 @@ class Scenes:
                 actor="source:shop",
             )
         return Hold.objects.get(event_id=opened.id)
+
+    # Replays
+
+    def replay(self) -> Replay:
+        """One that runs, with one step that waits for its turn."""
+        opened, by = self.rejected(), by_person(self.owner)
+        made = plan(self.desk.team.pk, scope_of_ids(self.desk.team.pk, [opened.id]), timezone.now())
+        frozen = thaw(freeze(made, by.person_id), self.desk.team.pk, by.person_id)
+        touches = frozenset(one.slug for one in made.destinations)
+        start = Start("after the incident", "The queue was closed.", made.digest(), touches, mended=True)
+        return open_replay(frozen, start, by).replay
 
     # Asking about them
 
