@@ -203,7 +203,7 @@ REDIS_URL = env.url("REDIS_URL", "redis://localhost:6379/0", ("redis", "rediss",
 # How many requests one worker process may have in flight at once; also the size of a claim.
 SEND_THREADS = env.number("SEND_THREADS", 16, least=1, most=128)
 # Destinations on private addresses that may be called, as CIDR ranges (docs/operating.md, "Addresses").
-ALLOWED_PRIVATE_NETWORKS = env.names("ALLOWED_PRIVATE_NETWORKS", [])
+ALLOWED_PRIVATE_NETWORKS = env.networks("ALLOWED_PRIVATE_NETWORKS")
 HTTPS_PROXY_URL = env.url("DESTINATION_PROXY_URL", "", ("http",))
 METRICS_TOKEN = env.text("METRICS_TOKEN")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -49,6 +50,16 @@ class Env:
         if not (value.isascii() and value.isdigit() and least <= int(value) <= most):
             raise BadSetting(f"{name}={value!r} must be a whole number from {least} to {most}.")
         return int(value)
+
+    def networks(self, name: str) -> list[str]:
+        """CIDR ranges, as text; one that is none is an error here, at the start, and not when something is to be sent."""
+        found = self.names(name, [])
+        for text in found:
+            try:
+                ip_network(text)
+            except ValueError as why:
+                raise BadSetting(f"{name} holds {text!r}: {why}. Write ranges such as 10.0.0.0/8.") from why
+        return found
 
     def names(self, name: str, default: list[str]) -> list[str]:
         value = self.text(name)

@@ -62,3 +62,12 @@ def test_a_flag_a_choice_and_a_url_that_make_no_sense_are_refused_by_name():
 
 def test_names_are_split_at_commas_and_trimmed():
     assert Env({"NAME": " a, b ,,c"}).names("NAME", []) == ["a", "b", "c"]
+
+
+def test_networks_are_ranges_and_anything_else_is_refused_by_name():
+    env = Env({"NAME": "10.0.0.0/8, fd00::/8"})
+    assert env.networks("NAME") == ["10.0.0.0/8", "fd00::/8"]
+    assert Env({}).networks("NAME") == []
+    for nonsense in ("10.0.0.1/8", "localhost", "10.0.0.0/40"):
+        with pytest.raises(BadSetting, match="NAME holds"):
+            Env({"NAME": f"10.0.0.0/8,{nonsense}"}).networks("NAME")
