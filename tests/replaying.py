@@ -12,7 +12,7 @@ from opsledger.ledger.actions.replays import Opened as OpenedReplay
 from opsledger.ledger.actions.replays import Start, open_replay
 from opsledger.ledger.actions.settle import By
 from opsledger.ledger.clock import database_now
-from opsledger.ledger.models import Recovery, Replay, ReplayItem
+from opsledger.ledger.models import Destination, Recovery, Replay, ReplayItem
 from opsledger.ledger.queries.replay_plans import plan, scope_of_ids
 from opsledger.ledger.replay_plan import FrozenPlan, Plan, freeze, thaw
 from tests.desk import Desk, step_identity
@@ -92,6 +92,7 @@ def carry(desk: Desk, replay: Replay, *, rounds: int = 12) -> Replay:
         if replay.ended_at is not None:
             break
         desk.hurry()
+        Destination.objects.update(send_tokens=5.0)  # no waiting for a destination's own rate
         desk.send()
         desk.look()
         desk.sweep()

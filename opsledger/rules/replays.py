@@ -20,7 +20,7 @@ from opsledger.rules.next_step import (
     blocked_by,
     may_look,
     may_resend,
-    next_look_at,
+    planned_look_at,
     protection_of,
 )
 from opsledger.rules.record import Hold, KnownBy, Operation, Step
@@ -303,7 +303,7 @@ def _resend_asked(operation: Operation, number: int, moment: Moment) -> Operatio
 def _looks_asked(operation: Operation, number: int, moment: Moment) -> Operation:
     after = operation.copy()
     step = after.step(number)
-    if next_look_at(step, moment.policies[number], moment.now) is None:
+    if planned_look_at(step, moment.policies[number], moment.now) is None:
         begin_to_look(step, moment.now)
     else:
         step.look_at = moment.now

@@ -352,6 +352,23 @@ def test_lookups_begin_anew_where_they_are_used_up() -> None:
     assert after.step(1).looks_none == 0
 
 
+def test_a_look_that_somebody_wants_later_does_not_stand_for_those_that_prove() -> None:
+    world = World(*ASKABLE)
+    operation = unknown(world)
+    while operation.step(1).act is Act.LOOK:
+        world.now = operation.step(1).act_at or world.now
+        operation = transitions.looked(operation, 1, Look("none"), world.moment)
+    later = world.now + timedelta(hours=1)
+    operation = transitions.look_requested(operation, 1, later, world.moment)
+
+    after = started(world, operation)
+
+    assert after.step(1).act_at == world.now
+    first = transitions.looked(after, 1, Look("none", counted=True), world.moment)
+    assert first.step(1).act is Act.LOOK, "one empty answer proves nothing; a second look is planned"
+    assert (first.step(1).act_at or later) < later
+
+
 @pytest.mark.parametrize("verdict", [K.KEEP, K.REFUSE, K.BEHIND], ids=str)
 def test_what_does_not_run_can_not_be_begun(verdict: VerdictKind) -> None:
     world = World(*PLAIN)
