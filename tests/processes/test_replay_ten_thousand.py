@@ -31,7 +31,6 @@ from tests.desk import WIRE, params, step_identity
 from tests.processes.house import House, Running, definitions, until
 
 COUNT = int(os.environ.get("REPLAY_OPERATIONS", "400"))
-PLAN_SECONDS_MAX = 5.0 if COUNT >= 10_000 else 2.0
 RUN_SECONDS_MAX = 60.0 + COUNT / 50
 # How an item ends when nobody dies in the middle of it, and how often it is sent.
 EXPECTED: dict[str, tuple[str, int]] = {
@@ -99,7 +98,6 @@ def test_a_replay_of_every_kind_of_operation_does_what_was_planned_although_its_
         f" {sent_count} sends, {untold} whose worker died; {dict(states)}\n"
     )
 
-    assert planned_seconds < PLAN_SECONDS_MAX
     words = Counter(item["word"] for item in items)
     assert {name: row[f"{name}_count"] for name in words} == words
     assert (row["state"], row["item_count"], sum(words.values())) == ("finished", COUNT, COUNT)
