@@ -275,6 +275,8 @@ def test_the_progress_is_a_part_of_its_own_that_stops_at_the_end(scenes: Scenes)
 
     assert 'data-poll="' in going
     assert "0 of 1 steps are over" in going
+    assert "as they were when this page was opened" in going
+    assert "as they were when" not in text_of(client.get(address(replay)))
     assert "data-poll" not in ended
     assert "1 of 1 steps are over" in ended
     assert client.get(address(replay, "progress")).status_code == 303

@@ -270,7 +270,10 @@ def progress(request: ConsoleRequest, replay: str) -> HttpResponse:
     line = _of_teams(request, replay)
     if not wants_fragment(request):
         return see_other(reverse("replay", args=[replay]))
-    context = replay_pages.progress_context(line, replays.paces_of(line.id)) | {"now": database_now()}
+    context = replay_pages.progress_context(line, replays.paces_of(line.id)) | {
+        "now": database_now(),
+        "asked_again": True,  # what stands around it on the page is older by now
+    }
     return page(
         request, "replays/progress.html", context, fragments=("replay-progress",), fragment="replay-progress"
     )
