@@ -117,7 +117,7 @@ def _wanted(
 ) -> Decision:
     step = view.step(current.record.step).step
     planned = step.act_at if step.act == "look" else None
-    wanted = read_decision(
+    return read_decision(
         request.POST,
         {card.value: card for card in cards},
         now=view.now,
@@ -125,16 +125,6 @@ def _wanted(
         revisable=decision.revisable(view, current.record.step, cards),
         content_id=operations.content_id_of(view),
     )
-    if wanted.answer is Answer.REPLACED and wanted.replaced_by.strip():
-        _replacement(view, wanted.replaced_by)
-    return wanted
-
-
-def _replacement(view: OperationView, typed_id: str) -> None:
-    number = ids.parse("op", typed_id)
-    found = find_id(view.record.team_id, own="" if number else typed_id, number=number)
-    if found is None or found == view.record.id:
-        raise Refused(_("There is no such operation in this team."), field="replaced_by")
 
 
 def _read(
