@@ -1,11 +1,12 @@
-"""The sweep finds everything that is due, whatever the broker lost: leases that ended, deadlines that came, and operations
-that are still to be moved to their content's newest version."""
+"""The sweep finds everything that is due, whatever the broker lost: leases that ended, deadlines that came, operations
+that are still to be moved to their content's newest version, and holds that are still to be given to an incident."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from opsledger.ledger.actions.content import record_moves
+from opsledger.ledger.actions.incidents import record_incidents
 from opsledger.ledger.actions.record import record_leases_ended, record_time_passed
 
 BATCH = 200
@@ -17,10 +18,11 @@ class Swept:
     leases: int
     deadlines: int
     moves: int = 0  # operations that were still to show their content's newest version
+    grouped: int = 0  # holds that were given to an incident
 
 
 def run_once() -> Swept:
     """Goes through what is due in batches that commit; bounded, and harmless when run twice or by two."""
     leases = record_leases_ended(BATCH, rounds=ROUNDS_MAX)
     deadlines = record_time_passed(BATCH, rounds=ROUNDS_MAX)
-    return Swept(leases, deadlines, record_moves(BATCH))
+    return Swept(leases, deadlines, record_moves(BATCH), record_incidents())

@@ -6,6 +6,7 @@ from opsledger.ledger.models.definitions import Definition, DefinitionVersion
 from opsledger.ledger.models.destinations import SENDING_ID, Destination, Recovery, SendingSwitch
 from opsledger.ledger.models.events import Delivery, Event, RawBody, Refusal
 from opsledger.ledger.models.holds import Hold
+from opsledger.ledger.models.incidents import Incident, IncidentAct, IncidentNote
 from opsledger.ledger.models.operations import (
     Attempt,
     Evidence,
@@ -35,6 +36,9 @@ __all__ = [
     "Evidence",
     "HeldReference",
     "Hold",
+    "Incident",
+    "IncidentAct",
+    "IncidentNote",
     "Operation",
     "OperationEvent",
     "OperationParams",

@@ -7,6 +7,7 @@ from django.db.models import Q
 from opsledger.accounts.models import Team
 from opsledger.ledger.models.destinations import Destination
 from opsledger.ledger.models.events import Event
+from opsledger.ledger.models.incidents import Incident
 from opsledger.ledger.models.operations import Operation, Step
 from opsledger.lib.ids import new_id
 from opsledger.rules.states import HoldReason
@@ -36,6 +37,10 @@ class Hold(models.Model):
     destination_slug = models.TextField(default="")
     action = models.TextField(default="")
     workflow_slug = models.TextField(default="")
+    # The sweep's, once. It groups; it is no part of what a decision is made on, so the version does not count it.
+    incident = models.ForeignKey(
+        Incident, null=True, on_delete=models.PROTECT, related_name="holds", db_index=False
+    )
 
     class Meta:
         constraints = [
@@ -70,6 +75,10 @@ class Hold(models.Model):
                 condition=Q(closed_at__isnull=True, event__isnull=False),
                 name="one_open_hold_per_event",
             ),
+            models.CheckConstraint(
+                condition=Q(incident__isnull=True) | Q(step__isnull=False),
+                name="hold_of_incident_is_about_a_step",
+            ),
         ]
         indexes = [
             models.Index(
@@ -91,6 +100,23 @@ class Hold(models.Model):
                 name="hold_open_by_destination",
             ),
             models.Index(fields=["operation"], name="hold_of_operation"),
+            models.Index(
+                fields=["opened_at", "id"],
+                condition=Q(closed_at__isnull=True, incident__isnull=True, step__isnull=False),
+                name="hold_to_be_grouped",
+            ),
+            models.Index(
+                fields=["team", "incident", "due_at", "id"],
+                condition=Q(closed_at__isnull=True, incident__isnull=False),
+                include=["owner"],
+                name="hold_open_by_incident",
+            ),
+            models.Index(
+                fields=["incident", "opened_at"],
+                condition=Q(incident__isnull=False),
+                include=["closed_by"],
+                name="hold_of_incident",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -52,6 +52,7 @@ class Wanted:
     workflow: str = ""
     owner: UUID | None = None
     unowned: bool = False
+    incident: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +243,7 @@ def _conditions(wanted: Wanted, now: datetime) -> tuple[list[str], list[Any], tu
     for column, value in (
         ("destination_slug", wanted.destination),
         ("workflow_slug", wanted.workflow),
+        ("incident_id", wanted.incident),
     ):
         if value:
             parts.append(f"{column} = %s")
