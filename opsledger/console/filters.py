@@ -53,7 +53,7 @@ def read_cursor(text: str) -> inbox.Place | None:
 
 @dataclass(frozen=True, slots=True)
 class InboxFilter:
-    """`view`, `reason`, `destination`, `workflow`, `owner` (a person’s id, or `none`), `after`, `before`."""
+    """`view`, `reason`, `destination`, `workflow`, `owner` (a person’s id, or `none`), `incident`, `after`, `before`."""
 
     wanted: inbox.Wanted
     after: inbox.Place | None = None
@@ -71,6 +71,7 @@ class InboxFilter:
             workflow=_text(query, "workflow"),
             owner=_uuid(owner, "owner") if owner and owner != "none" else None,
             unowned=owner == "none",
+            incident=_incident(query.get("incident", "")),
         )
         return cls(wanted, read_cursor(query.get("after", "")), read_cursor(query.get("before", "")))
 
@@ -87,6 +88,7 @@ class InboxFilter:
             "destination": wanted.destination,
             "workflow": wanted.workflow,
             "owner": "none" if wanted.unowned else str(wanted.owner or ""),
+            "incident": ids.public("inc", wanted.incident) if wanted.incident else "",
         }
         return {name: value for name, value in values.items() if value}
 
@@ -156,6 +158,15 @@ def _uuid(text: str, name: str) -> UUID:
         return UUID(text)
     except ValueError as why:
         raise BadRequest(f"“{text[:60]}” is not a {name} that this list knows.") from why
+
+
+def _incident(text: str) -> UUID | None:
+    if not text:
+        return None
+    number = ids.parse("inc", text)
+    if number is None:
+        raise BadRequest(f"“{text[:60]}” is not an incident that this list knows.")
+    return number
 
 
 def _moment(text: str) -> datetime | None:

@@ -10,6 +10,7 @@ from opsledger.console.views import (
     destinations,
     holds,
     inbox,
+    incidents,
     operation,
     operations,
     proposals,
@@ -23,6 +24,10 @@ urlpatterns = [
     path("inbox/news/", inbox.inbox_news, name="inbox_news"),
     path("inbox/assign/", inbox.assign, name="inbox_assign"),
     path("inbox/check/", inbox.check_now, name="inbox_check"),
+    # incidents
+    path("incidents/", incidents.incidents_page, name="incidents"),
+    path("incidents/<str:incident>/", incidents.incident_page, name="incident"),
+    path("incidents/<str:incident>/note", incidents.add_note, name="note_incident"),
     # one hold
     path("holds/<str:hold>/", holds.hold_page, name="hold"),
     path("holds/<str:hold>/settle", holds.settle, name="settle_hold"),

@@ -19,7 +19,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from opsledger.accounts.models import Person
 from opsledger.accounts.roles import Permission, allowed, members_of
-from opsledger.console import desk, wording
+from opsledger.console import desk, incident_pages, wording
 from opsledger.console.filters import VIEWS, InboxFilter, cursor_text
 from opsledger.console.forms import by_person, hold_ids, new_owner
 from opsledger.console.http import ConsoleRequest, back_to, page, see_other, wants_fragment
@@ -27,7 +27,8 @@ from opsledger.console.permissions import needs, why_not
 from opsledger.console.templatetags.ops import badge, icon, who, words_of_span
 from opsledger.console.vocabulary import rows_of, shown
 from opsledger.ledger.actions.settle import Refused, settle_assign, settle_check
-from opsledger.ledger.queries import holds, inbox
+from opsledger.ledger.queries import holds, inbox, incidents
+from opsledger.ledger.queries.inbox import View
 from opsledger.lib import ids
 from opsledger.rules.states import HoldReason
 
@@ -50,6 +51,7 @@ def inbox_page(request: ConsoleRequest) -> HttpResponse:
         "since": ids.public("hold", inbox.floor_id(found.now)),
         **_links(chosen, found),
         **_choices(request, chosen),
+        **_incidents(request, chosen, found.now, may),
         **may,
     }
     if counts.first_due_opened_at is not None:
@@ -292,9 +294,27 @@ def _choices(request: ConsoleRequest, chosen: InboxFilter) -> dict[str, Any]:
     }
 
 
+def _incidents(
+    request: ConsoleRequest, chosen: InboxFilter, now: datetime, may: dict[str, Any]
+) -> dict[str, Any]:
+    """The largest incidents above the whole list; on a narrowed one, the incident that it is narrowed to."""
+    if chosen.wanted.incident is not None:
+        found = incidents.name_of(chosen.wanted.incident, request.team_ids)
+        return {"incident": incident_pages.heading(found, now) if found else None}
+    if chosen.narrowed or chosen.after or chosen.before or chosen.wanted.view is not View.ALL:
+        return {}
+    cards = incidents.cards(request.team.pk, request.user.pk)
+    return {
+        "incidents": [incident_pages.card(line, now, may) for line in cards.lines],
+        "incidents_more": cards.more_count,
+    }
+
+
 def _chosen_words(chosen: dict[str, str], people: list[Person]) -> list[str]:
     """What the list is narrowed to, as people read it."""
     words = dict(chosen)
+    if "incident" in chosen:
+        words["incident"] = _("One incident")
     if "reason" in chosen:
         words["reason"] = shown(chosen["reason"], "hold").word
     if chosen.get("owner") == "none":
