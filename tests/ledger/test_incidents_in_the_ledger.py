@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+from dataclasses import replace
 from datetime import timedelta
 
 import psycopg
@@ -17,6 +18,7 @@ from opsledger.accounts.models import Person
 from opsledger.engine.loading import read_files
 from opsledger.journal.models import Entry
 from opsledger.ledger.actions import incidents as actions
+from opsledger.ledger.actions.bulk import freeze_view
 from opsledger.ledger.actions.definitions import load
 from opsledger.ledger.actions.destinations import record_access_refused
 from opsledger.ledger.actions.incidents import record_act, record_incidents, settle_note_on_incident
@@ -315,18 +317,17 @@ def test_the_holds_of_an_incident_come_in_pages_by_due_time_without_losing_one(d
     assert found == sorted(Hold.objects.filter(incident=incident).values_list("pk", flat=True))
 
 
-def test_what_a_group_verb_is_given_ends_with_the_newest_hold_that_was_shown(desk: Desk) -> None:
+def test_what_is_selected_of_a_group_ends_with_the_newest_hold_that_was_shown(desk: Desk) -> None:
     incident = an_incident(desk, 4)
     first, second, third, _fourth = Hold.objects.order_by("id")
     settle_assign([second.pk], owner().pk, by_owner(desk))
+    late(desk, 1, workflow="campaign_follow_up")
+    everything = inbox.Wanted(desk.team.pk, owner().pk, incident=incident.pk)
 
-    assert dict(incidents.open_holds(incident.pk, third.pk, most=10)) == {
-        first.pk: 1,
-        second.pk: 2,
-        third.pk: 1,
-    }
-    unowned = incidents.open_holds(incident.pk, third.pk, unowned_only=True, most=10)
-    assert {hold_id for hold_id, _version in unowned} == {first.pk, third.pk}
-    assert len(incidents.open_holds(incident.pk, third.pk, most=2)) == 2
+    whole = freeze_view(everything, words="the group", up_to=third.pk)
+    unowned = freeze_view(replace(everything, unowned=True), words="the unowned", up_to=third.pk)
+
+    assert dict(whole.items.values_list("hold", "version")) == {first.pk: 1, second.pk: 2, third.pk: 1}
+    assert set(unowned.items.values_list("hold", flat=True)) == {first.pk, third.pk}
     assert incidents.is_of(first.pk, incident.pk)
     assert not incidents.is_of(uuid.uuid4(), incident.pk)

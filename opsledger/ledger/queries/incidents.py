@@ -252,18 +252,6 @@ def settled_of(incident_id: UUID) -> list[Settled]:
     return [Settled(row.closed_by, row.answer, row.count, row.last_at) for row in rows]
 
 
-def open_holds(
-    incident_id: UUID, up_to: UUID, *, unowned_only: bool = False, most: int
-) -> list[tuple[UUID, int]]:
-    """Open holds of an incident with their versions, soonest due first: at most `most`, none newer than `up_to`."""
-    query = (
-        "SELECT h.id, h.version FROM ledger_incident i"
-        " JOIN ledger_hold h ON h.team_id = i.team_id AND h.incident_id = i.id AND h.closed_at IS NULL"
-        " WHERE i.id = %s AND h.id <= %s AND (NOT %s OR h.owner_id IS NULL) ORDER BY h.due_at, h.id LIMIT %s"
-    )
-    return [(row.id, row.version) for row in _rows(query, [incident_id, up_to, unowned_only, most])]
-
-
 def is_of(hold_id: UUID, incident_id: UUID) -> bool:
     """Whether this hold belongs to this incident, open or closed."""
     return bool(_rows("SELECT 1 FROM ledger_hold WHERE id = %s AND incident_id = %s", [hold_id, incident_id]))

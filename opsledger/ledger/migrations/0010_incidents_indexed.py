@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ('ledger', '0008_incidents'),
+        ('ledger', '0009_incidents'),
     ]
 
     operations = [
