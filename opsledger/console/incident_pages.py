@@ -49,9 +49,9 @@ def card(line: IncidentLine, now: datetime, may: Mapping[str, Any]) -> dict[str,
 
 def _approve_url(line: IncidentLine) -> str:
     """What waits for an approval is answered where the content is, not hold by hold."""
-    if line.first_due_hold is None:
+    if line.newest_hold is None:
         return reverse("approvals")
-    return reverse("approval_of_hold", args=[ids.public("hold", line.first_due_hold)])
+    return reverse("approval_of_hold", args=[ids.public("hold", line.newest_hold)])
 
 
 def name_of(line: IncidentLine | Incident, now: datetime) -> str:

@@ -58,8 +58,7 @@ class IncidentLine:
     unowned_count: int
     owners: tuple[tuple[str, int], ...]  # names and how many of the open holds; at most OWNERS_MAX
     owner_count: int
-    first_due_hold: UUID | None  # None: nothing of it is open any more
-    first_due_at: datetime | None
+    first_due_at: datetime | None  # None: nothing of it is open any more
     newest_hold: UUID | None  # of the open ones
     acted_at: datetime | None  # the reader's own last act
     new_count: int  # opened since then; 0 without an act
@@ -87,34 +86,32 @@ SELECT incident_id, count(*) AS open_count, count(*) OVER () AS incident_count F
  GROUP BY incident_id HAVING count(*) >= {CARD_HOLDS_MIN} ORDER BY open_count DESC, incident_id DESC LIMIT %s
 """
 
-# There is no max() of a uuid yet; its text sorts as it does.
 _LINES = """
-SELECT i.id, i.team_id, i.destination_slug, i.action, i.reason, i.started_at, i.last_at, i.hold_count, o.open_count,
-       o.unowned_count, o.newest_hold, a.acted_at, o.new_count, d.id AS first_due_hold, d.due_at AS first_due_at,
-       w.names, w.counts, w.owner_count, n.id AS note_id, n.actor, n.written_at, n.text
+SELECT i.id, i.team_id, i.destination_slug, i.action, i.reason, i.started_at, i.last_at, i.hold_count, a.acted_at,
+       n.id AS note_id, n.actor, n.written_at, n.text
   FROM ledger_incident i
   LEFT JOIN ledger_incidentact a ON a.incident_id = i.id AND a.person_id = %(person)s
- CROSS JOIN LATERAL (
-       SELECT count(*) AS open_count, count(*) FILTER (WHERE owner_id IS NULL) AS unowned_count,
-              max(id::text)::uuid AS newest_hold, count(*) FILTER (WHERE id > a.newest_hold) AS new_count
-         FROM ledger_hold WHERE team_id = i.team_id AND incident_id = i.id AND closed_at IS NULL) o
-  LEFT JOIN LATERAL (
-       SELECT id, due_at FROM ledger_hold
-        WHERE team_id = i.team_id AND incident_id = i.id AND closed_at IS NULL ORDER BY due_at, id LIMIT 1) d ON true
- CROSS JOIN LATERAL (
-       SELECT array_agg(p.display_name ORDER BY held DESC, p.display_name) AS names,
-              array_agg(held ORDER BY held DESC, p.display_name) AS counts, count(*) AS owner_count
-         FROM (SELECT owner_id, count(*) AS held FROM ledger_hold
-                WHERE team_id = i.team_id AND incident_id = i.id AND closed_at IS NULL AND owner_id IS NOT NULL
-                GROUP BY owner_id) x JOIN person p ON p.id = x.owner_id) w
   LEFT JOIN LATERAL (
        SELECT m.id, m.actor, m.written_at, t.text FROM ledger_incidentnote m
          LEFT JOIN journal_text t ON t.id = (m.note::json ->> 'text')::uuid
         WHERE m.incident_id = i.id ORDER BY m.id DESC LIMIT 1) n ON true
  WHERE i.id = ANY(%(ids)s) AND i.team_id = ANY(%(teams)s)
 """
+# A row for each owner of each incident. There is no max() of a uuid yet; its text sorts as it does.
+_OPEN = """
+SELECT x.*, p.display_name AS name FROM (
+       SELECT h.incident_id, h.owner_id, count(*) AS held, min(h.due_at) AS first_due_at,
+              max(h.id::text)::uuid AS newest_hold, count(*) FILTER (WHERE h.id > a.newest_hold) AS new_count
+         FROM ledger_hold h
+         LEFT JOIN ledger_incidentact a ON a.incident_id = h.incident_id AND a.person_id = %(person)s
+        WHERE h.team_id = ANY(%(teams)s) AND h.incident_id = ANY(%(ids)s) AND h.closed_at IS NULL
+        GROUP BY h.incident_id, h.owner_id) x
+  LEFT JOIN person p ON p.id = x.owner_id
+ ORDER BY x.held DESC, p.display_name
+"""
 _BARS = f"""
-SELECT w.id, least(greatest(floor(extract(epoch FROM h.opened_at - w.started_at) / w.width), 0), w.bars - 1)::int AS bar,
+SELECT w.id,
+       least(greatest(floor(extract(epoch FROM h.opened_at - w.started_at)::float8 / w.width), 0), w.bars - 1)::int AS bar,
        count(*) AS opened, count(*) FILTER (WHERE h.closed_by = 'evidence') AS by_evidence,
        count(*) FILTER (WHERE h.closed_by LIKE 'person:%%' OR h.closed_by LIKE 'token:%%') AS by_people,
        count(*) FILTER (WHERE h.closed_by <> '') AS ended
@@ -151,8 +148,13 @@ def _lines(incident_ids: Sequence[UUID], team_ids: Sequence[UUID], person_id: UU
     wanted = {"ids": list(incident_ids), "teams": list(team_ids), "person": person_id}
     rows = {row.id: row for row in _rows(_LINES, wanted)}
     there = [rows[one] for one in incident_ids if one in rows]
+    if not there:
+        return []
     opened, looks = _opened(there), _next_looks(there)
-    return [_line(row, opened[row.id], looks.get(row.id)) for row in there]
+    held: dict[UUID, list[Any]] = {}
+    for row in _rows(_OPEN, wanted):
+        held.setdefault(row.incident_id, []).append(row)
+    return [_line(row, held.get(row.id, []), opened[row.id], looks.get(row.id)) for row in there]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,21 +197,37 @@ def _ended(rows: Iterable[Any]) -> Ended:
 
 
 def _next_looks(rows: Sequence[Any]) -> dict[UUID, datetime]:
-    if not any(row.open_count for row in rows):
-        return {}
     found = _rows(_LOOKS, [rows[0].team_id, [row.id for row in rows]])
     return {row.incident_id: row.next_at for row in found}
 
 
-def _line(row: Any, opened: _Opened, next_look_at: datetime | None) -> IncidentLine:
-    owners = list(zip(row.names or [], row.counts or [], strict=True))
-    note = Note(row.note_id, row.actor, row.written_at, row.text) if row.note_id else None
+def _line(row: Any, held: Sequence[Any], opened: _Opened, next_look_at: datetime | None) -> IncidentLine:
+    """`held`: its open holds, by owner."""
+    owners = [(one.name, one.held) for one in held if one.owner_id is not None]
     return IncidentLine(
-        row.id, row.team_id, row.destination_slug, row.action, HoldReason(row.reason), row.started_at, row.last_at,
-        row.hold_count, row.open_count, row.unowned_count, tuple(owners[:OWNERS_MAX]), row.owner_count,
-        row.first_due_hold, row.first_due_at, row.newest_hold, row.acted_at, row.new_count, note, next_look_at,
-        opened.ended, opened.interval, opened.bars, sum(opened.bars),
-    )  # fmt: skip
+        id=row.id,
+        team_id=row.team_id,
+        destination=row.destination_slug,
+        action=row.action,
+        reason=HoldReason(row.reason),
+        started_at=row.started_at,
+        last_at=row.last_at,
+        hold_count=row.hold_count,
+        open_count=sum(one.held for one in held),
+        unowned_count=sum(one.held for one in held if one.owner_id is None),
+        owners=tuple(owners[:OWNERS_MAX]),
+        owner_count=len(owners),
+        first_due_at=min((one.first_due_at for one in held), default=None),
+        newest_hold=max((one.newest_hold for one in held), default=None),
+        acted_at=row.acted_at,
+        new_count=sum(one.new_count for one in held),
+        note=Note(row.note_id, row.actor, row.written_at, row.text) if row.note_id else None,
+        next_look_at=next_look_at,
+        ended=opened.ended,
+        interval=opened.interval,
+        bars=opened.bars,
+        drawn_count=sum(opened.bars),
+    )
 
 
 # One incident
