@@ -16,6 +16,7 @@ from opsledger.journal.models import Entry
 from opsledger.ledger.models import ContentVersion, Definition, Evidence, Hold
 from opsledger.lib.ids import public
 from opsledger.rules.answers import Answer
+from tests.many_holds import an_incident
 
 
 @pytest.fixture
@@ -40,6 +41,7 @@ def addresses(scenes: Scenes) -> dict[str, tuple[str, str, dict[str, str], set[R
     content = f"/approvals/{public('cv', ContentVersion.objects.get(team=scenes.desk.team).pk)}/"
     changed = f"/approvals/requests/{public('stp', scenes.desk.step(letter).pk)}/"
     replay = f"/replays/{public('rpl', scenes.replay().pk)}/"
+    group = f"/incidents/{public('inc', an_incident(scenes.desk).pk)}/"
     settle, ticked = hold_path(hold, "settle"), {"hold": public("hold", hold.pk)}
     return {
         "settle": (settle, "hold", absent, owners),
@@ -68,6 +70,7 @@ def addresses(scenes: Scenes) -> dict[str, tuple[str, str, dict[str, str], set[R
         "pause replay": (f"{replay}pause", "replay", {"version": "0", **reason}, owners),
         "resume replay": (f"{replay}resume", "replay", {"version": "0", **reason}, owners),
         "abort replay": (f"{replay}abort", "replay", {"version": "0", **reason}, owners),
+        "note on an incident": (f"{group}note", "incident", {"text": " "}, operators),
         "assign several": ("/inbox/assign/", "inbox", {"owner": "none", **ticked}, operators | admin),
         "check several": ("/inbox/check/", "inbox", ticked, operators),
     }  # fmt: skip
@@ -184,7 +187,7 @@ def test_every_address_of_the_work_pages_is_covered_here(scenes: Scenes) -> None
         for pattern in urls.urlpatterns
         if "<" in str(pattern.pattern) or "inbox/" in str(pattern.pattern)
     }
-    pages = {"operation", "evidence", "evidence_file", "hold", "hold_watch", "inbox_news", "approval",
+    pages = {"incident", "operation", "evidence", "evidence_file", "hold", "hold_watch", "inbox_news", "approval",
              "approval_of_hold", "approval_of_request", "propose", "replay", "replay_progress", "replay_report"}  # fmt: skip
     settings = {
         name for name in names if name and ("person" in name or "token" in name or name == "new_password")
@@ -192,5 +195,6 @@ def test_every_address_of_the_work_pages_is_covered_here(scenes: Scenes) -> None
     writes = {"settle_hold", "look_up_reference", "assign_hold", "note_hold", "check_hold", "reveal_event", "add_note",
               "check_step", "cancel", "withdraw", "reveal", "reveal_evidence", "pause_destination", "resume_destination",
               "inbox_assign", "inbox_check", "decide_approval", "reveal_approval", "propose_version", "reveal_text",
-              "decide_request", "reveal_request", "pause_replay", "resume_replay", "abort_replay"}  # fmt: skip
+              "decide_request", "reveal_request", "pause_replay", "resume_replay", "abort_replay",
+              "note_incident"}  # fmt: skip
     assert names - settings == pages | writes
