@@ -159,6 +159,14 @@ def test_a_hold_that_is_being_changed_is_left_for_the_next_sweep(desk: Desk, dat
     assert Incident.objects.get().hold_count == 3
 
 
+def test_a_hold_that_ended_before_the_sweep_belongs_to_no_incident(desk: Desk) -> None:
+    ended, *_others = late(desk, 3)
+    Hold.objects.filter(pk=ended.pk).update(closed_at=timezone.now(), closed_by="evidence")
+    assert record_incidents() == 2
+    ended.refresh_from_db()
+    assert ended.incident_id is None
+
+
 def test_holds_about_a_destination_belong_to_no_incident(desk: Desk) -> None:
     record_access_refused(desk.step(desk.open("classic_follow_up")).destination_id)
     record_incidents()
