@@ -187,7 +187,7 @@ def test_a_selection_of_which_nothing_is_left_says_so(scenes: Scenes) -> None:
 def test_a_verb_that_needs_a_reason_is_opened_with_the_cursor_in_it(scenes: Scenes) -> None:
     client = client_of(scenes.owner)
     path = selection_path(client, some(scenes, 2), verb="note")
-    assert path.endswith("?verb=note#verb-note")
+    assert path.endswith("?verb=note")
     page = client.get(path).content.decode()
     assert re.search(r'<details id="verb-note" open>', page)
     assert re.search(r'<textarea id="why-note"[^>]* autofocus>', page)

@@ -85,7 +85,8 @@ def _selected(request: ConsoleRequest, make: Any) -> HttpResponse:
         messages.error(request, why.why)
         return see_other(back_to(request, reverse("inbox")))
     verb = request.POST.get("verb", "")
-    query = f"?verb={verb}#verb-{verb}" if verb in {one.value for one in selection_pages.SHOWN} else ""
+    # no fragment: a browser that goes to one leaves the cursor out of the reason
+    query = f"?verb={verb}" if verb in {one.value for one in selection_pages.SHOWN} else ""
     return see_other(reverse("selection", args=[ids.public("sel", made.pk)]) + query)
 
 
