@@ -15,6 +15,7 @@ from opsledger.console.views import (
     operations,
     proposals,
     replays,
+    selections,
     settings,
 )
 
@@ -28,6 +29,16 @@ urlpatterns = [
     path("incidents/", incidents.incidents_page, name="incidents"),
     path("incidents/<str:incident>/", incidents.incident_page, name="incident"),
     path("incidents/<str:incident>/note", incidents.add_note, name="note_incident"),
+    # several holds at once
+    path("selections/", selections.runs_page, name="bulk_runs"),
+    path("selections/ticked/", selections.select_ticked, name="select_ticked"),
+    path("selections/view/", selections.select_view, name="select_view"),
+    path("selections/runs/<str:run>/", selections.run_page, name="bulk_run"),
+    path("selections/runs/<str:run>/progress", selections.run_progress, name="bulk_run_progress"),
+    path("selections/runs/<str:run>/abort", selections.abort_run, name="abort_bulk_run"),
+    path("selections/runs/<str:run>/items.csv", selections.run_file, name="bulk_run_file"),
+    path("selections/<str:selection>/", selections.selection_page, name="selection"),
+    path("selections/<str:selection>/runs/", selections.begin_run, name="begin_bulk_run"),
     # one hold
     path("holds/<str:hold>/", holds.hold_page, name="hold"),
     path("holds/<str:hold>/settle", holds.settle, name="settle_hold"),
