@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -17,6 +18,7 @@ from opsledger.ledger.models import Incident
 from opsledger.ledger.queries.incidents import COUNT_MAX, IncidentLine, Note, Settled
 from opsledger.ledger.queries.timeline import names_of
 from opsledger.lib import ids
+from opsledger.rules.answers import ANSWERS, Answer
 from opsledger.rules.states import HoldReason
 
 BAR_STEP, BAR_WIDTH, BARS_HEIGHT = 6, 4, 27  # of the drawing, in its own units
@@ -42,9 +44,17 @@ def card(line: IncidentLine, now: datetime, may: Mapping[str, Any]) -> dict[str,
         "chart": chart(line, now),
         "newest": ids.public("hold", line.newest_hold) if line.newest_hold else "",
         "approve_url": _approve_url(line) if approval else "",
-        "take": bool(line.unowned_count and may["may_assign"]) and not approval,
-        "check": bool(line.open_count and may["may_check"]) and not approval,
+        "take": bool(line.unowned_count and may["may_assign"]),
+        "check": bool(line.open_count and may["may_check"]) and _may_be_looked_up(line.reason),
+        "act": bool(line.open_count) and not approval,
+        "once_take": uuid4(),
+        "once_check": uuid4(),
     }
+
+
+def _may_be_looked_up(reason: HoldReason) -> bool:
+    """Where waiting for an answer is one of the answers, asking for it makes sense."""
+    return Answer.STILL_UNKNOWN in ANSWERS.get(reason, ())
 
 
 def _approve_url(line: IncidentLine) -> str:

@@ -28,6 +28,9 @@ urlpatterns = [
     # incidents
     path("incidents/", incidents.incidents_page, name="incidents"),
     path("incidents/<str:incident>/", incidents.incident_page, name="incident"),
+    path("incidents/<str:incident>/take", incidents.take, name="take_incident"),
+    path("incidents/<str:incident>/check", incidents.check_all, name="check_incident"),
+    path("incidents/<str:incident>/select", incidents.select, name="select_incident"),
     path("incidents/<str:incident>/note", incidents.add_note, name="note_incident"),
     # several holds at once
     path("selections/", selections.runs_page, name="bulk_runs"),

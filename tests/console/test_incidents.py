@@ -5,6 +5,7 @@ from __future__ import annotations
 import html as markup
 import re
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from django.test import Client
@@ -19,7 +20,7 @@ from opsledger.console.incident_pages import bars_path, interval_words
 from opsledger.journal.models import Entry
 from opsledger.ledger.actions.incidents import record_act, record_incidents, settle_note_on_incident
 from opsledger.ledger.actions.settle import settle_assign
-from opsledger.ledger.models import Hold, Incident, IncidentAct, IncidentNote
+from opsledger.ledger.models import BulkRun, Hold, Incident, IncidentAct, IncidentNote, Selection, Step
 from opsledger.lib.ids import public
 from tests.many_holds import an_incident, late
 
@@ -139,7 +140,8 @@ def test_what_waits_for_approval_leads_there_and_not_to_answers(scenes: Scenes) 
     for path in ("/", address(incident)):
         html = page_of(client, path)
         assert f'href="{review}"' in html, path
-        assert f"{address(incident)}take" not in html and f"{address(incident)}check" not in html, path
+        for answers in ("check", "select"):
+            assert f"{address(incident)}{answers}" not in html, path
     assert client.get(review).status_code in {200, 302, 303}
 
 
@@ -227,6 +229,120 @@ def test_a_form_that_names_a_hold_of_elsewhere_does_nothing(scenes: Scenes) -> N
     assert Entry.objects.count() == before
 
 
+# The group's verbs
+
+
+def unknown(scenes: Scenes, count: int) -> Incident:
+    """An incident of steps of which nobody knows whether they happened."""
+    for _ in range(count):
+        scenes.unknown()
+    record_incidents()
+    return Incident.objects.get()
+
+
+def form_of(incident: Incident, **more: str) -> dict[str, str]:
+    return {"newest": newest_of(incident), "once": str(uuid4()), **more}
+
+
+def test_taking_gives_the_unowned_to_the_taker_and_leaves_those_of_others(scenes: Scenes) -> None:
+    incident = unknown(scenes, 4)
+    omar = scenes.member("Omar", Role.OPERATOR)
+    theirs, *unowned = Hold.objects.order_by("id")
+    settle_assign([theirs.pk], scenes.owner.pk, by_person(scenes.owner))
+
+    response = client_of(omar).post(address(incident, "take"), form_of(incident), follow=True)
+
+    assert "3 are yours now." in response.content.decode()
+    assert response.redirect_chain[-1] == (address(incident), 303)
+    owners = dict(Hold.objects.values_list("pk", "owner"))
+    assert owners == {theirs.pk: scenes.owner.pk, **{hold.pk: omar.pk for hold in unowned}}
+    run = BulkRun.objects.get()
+    assert (run.verb, run.item_count, run.done_count, run.state) == ("take", 3, 3, "finished")
+    assert Entry.objects.filter(kind="bulk_begun").count() == 1
+    assert Entry.objects.filter(kind="assigned", body__contains=str(run.pk)).count() == 3
+    assert IncidentAct.objects.get().person_id == omar.pk
+
+
+def test_what_opened_after_the_page_was_made_is_not_taken(scenes: Scenes) -> None:
+    incident = unknown(scenes, 3)
+    shown = form_of(incident)
+    scenes.unknown()
+    record_incidents()
+    client_of(scenes.owner).post(address(incident, "take"), shown)
+    assert Hold.objects.filter(owner=scenes.owner).count() == 3
+    assert Hold.objects.filter(owner=None, incident=incident).count() == 1
+    assert "1 new since you acted" in page_of(client_of(scenes.owner), "/")
+
+
+def test_a_double_press_is_one_run(scenes: Scenes) -> None:
+    incident = unknown(scenes, 3)
+    client, form = client_of(scenes.owner), form_of(incident, next="/")
+    first = client.post(address(incident, "take"), form)
+    again = client.post(address(incident, "take"), form)
+    assert (first.status_code, first["Location"]) == (again.status_code, again["Location"]) == (303, "/")
+    assert (BulkRun.objects.count(), Selection.objects.count()) == (1, 1)
+    assert "Nothing is left to take" in page_of(client, "/")
+
+
+def test_checking_all_makes_every_lookup_due_and_sends_nothing(scenes: Scenes) -> None:
+    incident = unknown(scenes, 3)
+    sent = len(scenes.desk.sandbox.requests())
+    Step.objects.filter(state="unknown").update(act_at=timezone.now() + timedelta(hours=1))
+
+    response = client_of(scenes.owner).post(address(incident, "check"), form_of(incident), follow=True)
+
+    assert "3 lookups are due now." in response.content.decode()
+    due = Step.objects.filter(state="unknown", act="look", act_at__lte=timezone.now())
+    assert due.count() == 3
+    assert len(scenes.desk.sandbox.requests()) == sent
+    assert Hold.objects.filter(closed_at=None).count() == 3
+
+
+def test_acting_on_these_freezes_what_was_shown_and_leads_to_its_selection(scenes: Scenes) -> None:
+    incident = unknown(scenes, 3)
+    form = form_of(incident)
+    scenes.unknown()
+    record_incidents()
+    client = client_of(scenes.owner)
+
+    response = client.post(address(incident, "select"), form)
+
+    made = Selection.objects.get()
+    assert response["Location"] == f"/selections/{public('sel', made.pk)}/"
+    assert made.item_count == 3
+    html = page_of(client, response["Location"])
+    assert "Act on these 3" in html
+    assert f'href="/?incident={public("inc", incident.pk)}"' in html, "the way back"
+
+
+def test_a_group_of_which_nothing_is_open_any_more_is_no_selection_of_everything(scenes: Scenes) -> None:
+    incident = unknown(scenes, 3)
+    late(scenes.desk, 3)
+    form = form_of(incident)
+    Hold.objects.filter(incident=incident).update(closed_at=timezone.now(), closed_by="evidence")
+    client = client_of(scenes.owner)
+    for verb in ("select", "check", "take"):
+        assert client.post(address(incident, verb), form).status_code == 303, verb
+    assert not Selection.objects.exists() and not BulkRun.objects.exists()
+    assert "Nothing is left to take" in page_of(client, address(incident))
+
+
+@pytest.mark.parametrize("newest", ["", "hold_x"])
+@pytest.mark.parametrize("verb", ["take", "check", "select"])
+def test_a_form_that_does_not_say_what_it_showed_does_nothing(scenes: Scenes, verb: str, newest: str) -> None:
+    incident = unknown(scenes, 3)
+    response = client_of(scenes.owner).post(address(incident, verb), {"newest": newest})
+    assert response.status_code == 400
+    assert not Selection.objects.exists()
+
+
+def test_what_can_not_be_looked_up_is_not_offered_to_be(scenes: Scenes) -> None:
+    incident = an_incident(scenes.desk, 3)
+    html = page_of(client_of(scenes.owner), address(incident))
+    assert f"{address(incident)}take" in html
+    assert f"{address(incident)}check" not in html
+
+
 # Who may
 
 
@@ -236,7 +352,8 @@ def test_another_teams_incident_does_not_exist(scenes: Scenes) -> None:
     add_team(slug="other", name="Other", fallback_owner=outsider, also=[Role.ADMIN])
     client = client_of(outsider)
     assert client.get(address(incident)).status_code == 404
-    assert client.post(address(incident, "note"), {"text": "x"}).status_code == 404
+    for what in ("note", "take", "check", "select"):
+        assert client.post(address(incident, what), form_of(incident, text="x")).status_code == 404, what
     for path in ("/", "/incidents/", f"/?incident={public('inc', incident.pk)}"):
         html = page_of(client, path)
         assert "crm_classic" not in html and not holds_in(html), path
@@ -249,7 +366,8 @@ def test_a_viewer_sees_the_group_and_is_told_why_nothing_is_offered(scenes: Scen
     main = html[html.index("<main") : html.index("</main>")]
     assert "<form" not in main
     assert "To assign holds, you need the role" in main
-    assert client.post(address(incident, "note"), {"text": "x"}).status_code == 403
+    for what in ("note", "take", "check", "select"):
+        assert client.post(address(incident, what), form_of(incident, text="x")).status_code == 403, what
 
 
 # Drawing

@@ -44,7 +44,9 @@ def addresses(scenes: Scenes) -> dict[str, tuple[str, str, dict[str, str], set[R
     content = f"/approvals/{public('cv', ContentVersion.objects.get(team=scenes.desk.team).pk)}/"
     changed = f"/approvals/requests/{public('stp', scenes.desk.step(letter).pk)}/"
     replay = f"/replays/{public('rpl', scenes.replay().pk)}/"
-    group = f"/incidents/{public('inc', an_incident(scenes.desk).pk)}/"
+    incident = an_incident(scenes.desk)
+    group = f"/incidents/{public('inc', incident.pk)}/"
+    shown = {"newest": public("hold", Hold.objects.filter(incident=incident).order_by("id").last().pk)}  # type: ignore[union-attr]
     settle, ticked = hold_path(hold, "settle"), {"hold": f"{public('hold', hold.pk)}~{hold.version}"}
     made = selected([hold], by_person(scenes.owner))
     selection = f"/selections/{public('sel', made.pk)}/"
@@ -76,6 +78,9 @@ def addresses(scenes: Scenes) -> dict[str, tuple[str, str, dict[str, str], set[R
         "pause replay": (f"{replay}pause", "replay", {"version": "0", **reason}, owners),
         "resume replay": (f"{replay}resume", "replay", {"version": "0", **reason}, owners),
         "abort replay": (f"{replay}abort", "replay", {"version": "0", **reason}, owners),
+        "take a group": (f"{group}take", "incident", shown, operators | admin),
+        "check a group": (f"{group}check", "incident", shown, operators),
+        "select a group": (f"{group}select", "incident", shown, operators | admin),
         "note on an incident": (f"{group}note", "incident", {"text": " "}, operators),
         "assign several": ("/inbox/assign/", "inbox", {"owner": "none", **ticked}, operators | admin),
         "check several": ("/inbox/check/", "inbox", ticked, operators),
@@ -209,5 +214,6 @@ def test_every_address_of_the_work_pages_is_covered_here(scenes: Scenes) -> None
               "check_step", "cancel", "withdraw", "reveal", "reveal_evidence", "pause_destination", "resume_destination",
               "inbox_assign", "inbox_check", "decide_approval", "reveal_approval", "propose_version", "reveal_text",
               "decide_request", "reveal_request", "pause_replay", "resume_replay", "abort_replay",
-              "note_incident", "select_ticked", "select_view", "begin_bulk_run", "abort_bulk_run"}  # fmt: skip
+              "note_incident", "take_incident", "check_incident", "select_incident",
+              "select_ticked", "select_view", "begin_bulk_run", "abort_bulk_run"}  # fmt: skip
     assert names - settings == pages | writes

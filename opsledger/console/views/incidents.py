@@ -18,17 +18,21 @@ from opsledger.accounts.roles import Permission, Role, allowed
 from opsledger.console import incident_pages
 from opsledger.console.filters import InboxFilter, cursor_text
 from opsledger.console.forms import by_person
-from opsledger.console.http import ConsoleRequest, page, see_other, unprocessable
+from opsledger.console.http import ConsoleRequest, back_to, page, see_other, unprocessable
 from opsledger.console.permissions import why_not
 from opsledger.console.templatetags.ops import icon
 from opsledger.console.views.inbox import RowMaker
 from opsledger.console.views.operation import require_in, team_and_roles
-from opsledger.ledger.actions.incidents import settle_note_on_incident
+from opsledger.console.views.selections import act_at_once, require_any
+from opsledger.ledger.actions.bulk import freeze_view
+from opsledger.ledger.actions.incidents import record_act, settle_note_on_incident
 from opsledger.ledger.actions.settle import Refused
 from opsledger.ledger.clock import database_now
+from opsledger.ledger.models import Selection
 from opsledger.ledger.queries import inbox, incidents
 from opsledger.ledger.queries.incidents import IncidentLine
 from opsledger.lib import ids
+from opsledger.rules.bulk import Verb
 
 TEMPLATE = "incidents/incident.html"
 
@@ -72,6 +76,57 @@ def add_note(request: ConsoleRequest, incident: str) -> HttpResponse:
     return see_other(f"{address_of(line)}#notes")
 
 
+# The group's verbs
+
+
+@require_POST
+def take(request: ConsoleRequest, incident: str) -> HttpResponse:
+    """Gives this person the holds of the group that nobody has, up to the newest that the page showed."""
+    line = line_of(request, incident)
+    require_in(request, line.team_id, Permission.ASSIGN)
+    if not line.unowned_count:
+        messages.info(request, _("Nothing is left to take: every open hold of this group has an owner."))
+        return see_other(back_to(request, address_of(line)))
+    return act_at_once(request, Verb.TAKE, lambda: _frozen(request, line, unowned=True), address_of(line))
+
+
+@require_POST
+def check_all(request: ConsoleRequest, incident: str) -> HttpResponse:
+    """Asks the destination now for every open hold that the page counted. Reads only; nothing is sent."""
+    line = line_of(request, incident)
+    require_in(request, line.team_id, Permission.CHECK_NOW)
+    return act_at_once(request, Verb.CHECK_NOW, lambda: _frozen(request, line), address_of(line))
+
+
+@require_POST
+def select(request: ConsoleRequest, incident: str) -> HttpResponse:
+    """Freezes the open holds that the page counted, and leads to everything that can be done to them."""
+    line = line_of(request, incident)
+    team, roles = team_and_roles(request, line.team_id)
+    require_any(roles, team)
+    try:
+        made = _frozen(request, line)
+    except Refused as why:
+        messages.error(request, why.why)
+        return see_other(back_to(request, address_of(line)))
+    return see_other(reverse("selection", args=[ids.public("sel", made.pk)]))
+
+
+def _frozen(request: ConsoleRequest, line: IncidentLine, *, unowned: bool = False) -> Selection:
+    """A selection of the group's open holds, none newer than the page showed; and the act is remembered."""
+    newest = shown_up_to(request, line)
+    if newest is None:
+        raise BadRequest(
+            _("This form does not say which holds it was made on. Reload the page; nothing was done.")
+        )
+    wanted = inbox.Wanted(line.team_id, request.user.pk, incident=line.id, unowned=unowned)
+    query = InboxFilter(wanted).query()
+    words = incident_pages.name_of(line, database_now())
+    made = freeze_view(wanted, words=words, query=query, up_to=newest)
+    record_act(line.id, by_person(request.user), newest)
+    return made
+
+
 # What the views have in common
 
 
@@ -101,6 +156,7 @@ def shown_up_to(request: ConsoleRequest, line: IncidentLine) -> UUID | None:
 
 
 def may_here(roles: frozenset[Role]) -> dict[str, bool]:
+    """What is offered; the inbox adds no more than its cards need."""
     return {
         "may_assign": allowed(roles, Permission.ASSIGN),
         "may_check": allowed(roles, Permission.CHECK_NOW),
@@ -128,6 +184,7 @@ def context_of(request: ConsoleRequest, line: IncidentLine, asked: Asked | None 
         "typed": asked.typed,
         "errors": asked.errors,
         "why_note": "" if may["may_note"] else why_not(roles, Permission.NOTE, team),
+        "may_act": may["may_assign"] or may["may_check"] or may["may_note"],
         "why_not": "" if may["may_assign"] else why_not(roles, Permission.ASSIGN, team),
         "arrow": icon("arrow"),
         **may,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -78,7 +78,7 @@ def select_view(request: ConsoleRequest) -> HttpResponse:
 
 
 def _selected(request: ConsoleRequest, make: Any) -> HttpResponse:
-    _require_any(request)
+    require_any(request.roles, request.team)
     try:
         made: Selection = make()
     except Refused as why:
@@ -90,10 +90,10 @@ def _selected(request: ConsoleRequest, make: Any) -> HttpResponse:
     return see_other(reverse("selection", args=[ids.public("sel", made.pk)]) + query)
 
 
-def _require_any(request: ConsoleRequest) -> None:
+def require_any(roles: frozenset[Role], team: Team) -> None:
     """Somebody who may use no verb at all has nothing to select for."""
-    if len(selection_pages.refused(request.roles, request.team)) == len(selection_pages.PERMISSIONS):
-        raise PermissionDenied(why_not(request.roles, Permission.ASSIGN, request.team))
+    if len(selection_pages.refused(roles, team)) == len(selection_pages.PERMISSIONS):
+        raise PermissionDenied(why_not(roles, Permission.ASSIGN, team))
 
 
 def _freeze_ticked(request: ConsoleRequest) -> Selection:
@@ -119,18 +119,29 @@ def _freeze_view(request: ConsoleRequest) -> Selection:
 def act_on_ticked(
     request: ConsoleRequest, verb: Verb, facts: Mapping[str, Any] | None = None, owner: str | None = None
 ) -> HttpResponse:
-    """One verb on the ticked rows at once: frozen, begun, and carried for about two seconds. Says in one line what became
-    of them, with the way to each."""
+    """One verb on the ticked rows at once."""
+    return act_at_once(request, verb, lambda: _freeze_ticked(request), reverse("inbox"), facts, owner)
+
+
+def act_at_once(
+    request: ConsoleRequest,
+    verb: Verb,
+    make: Callable[[], Selection],
+    fallback: str,
+    facts: Mapping[str, Any] | None = None,
+    owner: str | None = None,
+) -> HttpResponse:
+    """One verb on what `make` freezes: begun, and carried for about two seconds. Says in one line what became of the holds,
+    with the way to each, on the page that asked (`fallback`, where it does not say which it was)."""
     once = _once(request.POST) or uuid4()
     try:
         known = begun_before(request.user.pk, once)
         if known is None:
-            selection = _freeze_ticked(request)
-            known = begin(selection, verb, by_person(request.user), once=once, facts=facts).run
+            known = begin(make(), verb, by_person(request.user), once=once, facts=facts).run
         _say(request, carry_at_once(known), owner)
     except Refused as why:
         messages.error(request, why.why)
-    return see_other(back_to(request, reverse("inbox")))
+    return see_other(back_to(request, fallback))
 
 
 def _say(request: ConsoleRequest, run: BulkRun, owner: str | None) -> None:
