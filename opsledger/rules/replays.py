@@ -105,7 +105,7 @@ _ANSWERED: Mapping[HoldReason, tuple[Reason, Answer]] = {
 }
 _OF_UNKNOWN = frozenset({HoldReason.OUTCOME_UNKNOWN, HoldReason.PROTECTION_EXPIRED})
 _ANSWERS: Mapping[Reason, Answer] = {
-    **{reason: answer for reason, answer in _ANSWERED.values()},
+    **dict(_ANSWERED.values()),
     Reason.STATED_ABSENT: Answer.ABSENT_SEND_AGAIN,
 }
 
@@ -125,7 +125,9 @@ class Beside:
 
     replaced_by: str = ""  # the operation that replaces this one
     other_replays: Mapping[int, str] | None = None  # by step number: the open replay that it is part of
-    stated_absent: Mapping[int, Stated] | None = None  # by step number: a provider says that it did not happen
+    stated_absent: Mapping[int, Stated] | None = (
+        None  # by step number: a provider says that it did not happen
+    )
 
 
 NOTHING_BESIDE = Beside()

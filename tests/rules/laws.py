@@ -192,7 +192,13 @@ def check_transition(before: Node, event: Event, after: Node, policies: Policies
         opened = any(one.outcome is None for one in step.attempts[len(was.attempts) :])
         hold("only a claim opens an attempt", not opened or event.kind == "claim")
         _check_change(was, step, event)
-    if event.kind not in {"answer", "withdraw", "version", "replay", "stated"}:  # another request is another question
+    if event.kind not in {
+        "answer",
+        "withdraw",
+        "version",
+        "replay",
+        "stated",
+    }:  # another request is another question
         kept = {(one.step, one.reason): one.id for one in old.holds}
         moved = [one for one in new.holds if kept.get((one.step, one.reason), one.id) != one.id]
         hold("an open question stays the same one", not moved)
@@ -422,7 +428,8 @@ def _check_stated(before: Node, event: Event, after: Node, moment: Moment) -> No
         hold("law 3: all of it", (new != old) == (old.outcome is Outcome.UNKNOWN))
     others = [one for one in before.operation.holds if one.step != event.step]
     hold(
-        "a statement answers its own step's question only", all(one in after.operation.holds for one in others)
+        "a statement answers its own step's question only",
+        all(one in after.operation.holds for one in others),
     )
 
 
