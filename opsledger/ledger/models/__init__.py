@@ -1,6 +1,7 @@
 """The tables of the ledger. Only `ledger.actions` writes them, only `ledger.queries` reads them for others."""
 
 from opsledger.ledger.models.approvals import Approval, ApprovedRequest, Revision
+from opsledger.ledger.models.bulk import BulkItem, BulkRun, Selection, SelectionItem
 from opsledger.ledger.models.content import Content, ContentVersion
 from opsledger.ledger.models.definitions import Definition, DefinitionVersion
 from opsledger.ledger.models.destinations import SENDING_ID, Destination, Recovery, SendingSwitch
@@ -24,6 +25,8 @@ __all__ = [
     "Approval",
     "ApprovedRequest",
     "Attempt",
+    "BulkItem",
+    "BulkRun",
     "Canary",
     "Content",
     "ContentVersion",
@@ -45,6 +48,8 @@ __all__ = [
     "ReplayDestination",
     "ReplayItem",
     "Revision",
+    "Selection",
+    "SelectionItem",
     "SendingSwitch",
     "Step",
     "StepRequest",
