@@ -60,7 +60,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class ReferenceList:
+class Listed:
     rows: tuple[Row, ...]
     named: bool  # whether a first row names the columns
     unused: tuple[str, ...] = ()  # headings of columns that are not used
@@ -86,7 +86,7 @@ def _folded(heading: str) -> str:
     return " ".join(heading.replace("_", " ").casefold().split())
 
 
-def read_list(raw: bytes, headings: Headings, known: Collection[str]) -> ReferenceList:
+def read_list(raw: bytes, headings: Headings, known: Collection[str]) -> Listed:
     """The rows of a list. `known`: the identities that are asked about; they tell columns apart that nobody named.
 
     Raises UnreadableList for what can't be read at all: not UTF-8, too long, an open quote, columns that mean nothing.
@@ -107,7 +107,7 @@ def read_list(raw: bytes, headings: Headings, known: Collection[str]) -> Referen
     columns = _named_columns(first, headings) if named else _told_columns(body, known)
     rows = tuple(_row(line, cells, columns, len(first)) for line, cells in body)
     unused = tuple(cell for cell in first if not headings.means(cell)) if named else ()
-    return ReferenceList(rows, named, unused)
+    return Listed(rows, named, unused)
 
 
 def _text(raw: bytes) -> str:

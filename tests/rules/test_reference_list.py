@@ -8,7 +8,7 @@ from opsledger.rules.reference_list import (
     BYTES_MAX,
     ROWS_MAX,
     Headings,
-    ReferenceList,
+    Listed,
     UnreadableList,
     headings_of,
     read_list,
@@ -19,7 +19,7 @@ A, B = "ol_a", "ol_b"
 TASKS = headings_of(LOOKUP, "id")
 
 
-def read(text: str | bytes, headings: Headings = TASKS) -> ReferenceList:
+def read(text: str | bytes, headings: Headings = TASKS) -> Listed:
     return read_list(text if isinstance(text, bytes) else text.encode(), headings, {A, B})
 
 
