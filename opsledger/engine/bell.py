@@ -21,7 +21,7 @@ _rope: Any = None
 
 
 def ring(name: str = "dispatch") -> bool:
-    """Rings for `name` (dispatch, reconcile, replays), at most once in a while, and takes less than two seconds.
+    """Rings for `name` (dispatch, reconcile, replays, bulk), at most once in a while, and takes less than two seconds.
 
     True when a message was handed to the broker.
     """

@@ -11,6 +11,7 @@ from celery import shared_task
 from celery.signals import worker_init, worker_shutting_down
 from django.db import connection
 
+from opsledger.engine import bulk as bulk_running
 from opsledger.engine import dispatch as dispatching
 from opsledger.engine import reconcile as reconciling
 from opsledger.engine import replays as replaying
@@ -56,6 +57,12 @@ def sweep() -> None:
 def replays() -> None:
     with _until_next_bell("replays"):
         replaying.run_once()
+
+
+@shared_task(name="opsledger.bulk")
+def bulk() -> None:
+    with _until_next_bell("bulk"):
+        bulk_running.run_once()
 
 
 @shared_task(name="opsledger.canary")

@@ -110,7 +110,7 @@ def _settle_hold(hold_id: UUID, decision: Decision, by: By, extra: tuple[NewEvid
         if decision.answer in NAMES_REFERENCE:
             _still_free(decision.reference, taken_by_other(hold.step, decision.reference))
         replacement = _replacement(hold, decision) if decision.answer is Answer.REPLACED else None
-        one = _answer(hold, decision, by, extra, replacement, content)
+        one = answer_change(hold, decision, by, extra=extra, replacement=replacement, content=content)
         changed = change_here({hold.operation_id: one})[hold.operation_id]
         if decision.answer is Answer.STILL_UNKNOWN:
             _keep_open(hold, decision)
@@ -197,14 +197,20 @@ def _check(decision: Decision) -> None:
         raise Refused("Name the operation that replaces this one.", field="replaced_by")
 
 
-def _answer(
+def answer_change(
     hold: Hold,
     decision: Decision,
     by: By,
-    extra: tuple[NewEvidence, ...],
-    replacement: UUID | None,
-    content: ContentVersion | None,
+    *,
+    extra: tuple[NewEvidence, ...] = (),
+    replacement: UUID | None = None,
+    content: ContentVersion | None = None,
+    facts: Mapping[str, Any] | None = None,
 ) -> Change:
+    """What an answer makes of the hold's operation. `facts`: more for the journal's line; no free text.
+
+    Its `decide` raises Refused where the rules say no. Texts are kept once the answer stands, so a refused one leaves none.
+    """
     given = Given(
         answer=decision.answer,
         reference=decision.reference or None,
@@ -224,6 +230,7 @@ def _answer(
         except revise.BadRevision as bad:
             raise Refused(bad.why, field=bad.field) from bad
         _references_still_free(loaded, after)
+        _say(made, hold, decision, by)
         return after
 
     def _revised(loaded: Loaded, moment: Moment) -> Operation:
@@ -236,6 +243,21 @@ def _answer(
         made.facts = {**made.facts, **prepared.facts}
         return after
 
+    made = Change(
+        kind="answered",
+        actor=by.actor,
+        decide=decide,
+        facts={**(facts or {}), **({"replacement": str(replacement)} if replacement else {})},
+        evidence=extra,
+        closed_by=by.actor,
+        answer=decision.answer.value,
+        author_person=by.person_id,
+    )
+    return made
+
+
+def _say(made: Change, hold: Hold, decision: Decision, by: By) -> None:
+    """The line's facts and the statement, with their texts."""
     assert hold.step is not None and hold.operation_id is not None
     reason = keep_text(hold.operation_id, decision.reason)
     facts = {
@@ -247,25 +269,15 @@ def _answer(
         "reference": decision.reference,
         "compared": decision.compared,
         "tries": decision.tries if decision.answer is Answer.MORE_TRIES else None,
-        "replacement": str(replacement) if replacement else None,
         "reason": reason,
         **_texts(hold.operation_id, decision),
     }
+    made.facts = {**{name: value for name, value in facts.items() if value not in (None, "")}, **made.facts}
     says = f"{by.name}: {decision.answer.value.replace('_', ' ')}"
-    evidence = statement_evidence(
+    statement = statement_evidence(
         hold.step.number, by.actor, decision.answer.value, says, reason=reason["text"]
     )
-    made = Change(
-        kind="answered",
-        actor=by.actor,
-        decide=decide,
-        facts={name: value for name, value in facts.items() if value not in (None, "")},
-        evidence=(evidence, *extra),
-        closed_by=by.actor,
-        answer=decision.answer.value,
-        author_person=by.person_id,
-    )
-    return made
+    made.evidence = (statement, *made.evidence)
 
 
 def _texts(operation_id: UUID, decision: Decision) -> dict[str, Any]:
@@ -371,22 +383,16 @@ def settle_assign(
             " RETURNING id, operation_id, destination_id, event_id",
             [owner_id, wanted, seen, owner_id],
         )
-        rows = cursor.fetchall()
-        append(_on_subject(row, "assigned", by, facts) for row in rows)
-        return len(rows)
+        columns = ("id", "operation_id", "destination_id", "event_id")
+        moved = [Hold(**dict(zip(columns, row, strict=True))) for row in cursor.fetchall()]
+        append(on_subject(hold, "assigned", by, facts) for hold in moved)
+        return len(moved)
 
 
-def _on_subject(
-    row: tuple[UUID, UUID | None, UUID | None, UUID | None], kind: str, by: By, facts: dict[str, Any]
-) -> Line:
-    hold_id, operation_id, destination_id, event_id = row
-    line = body({"hold": str(hold_id), **facts})
-    if operation_id:
-        return Line("operation", operation_id, kind, by.actor, line)
-    if destination_id:
-        return Line("destination", destination_id, kind, by.actor, line)
-    assert event_id is not None
-    return Line("event", event_id, kind, by.actor, line)
+def on_subject(hold: Hold, kind: str, by: By, facts: Mapping[str, Any]) -> Line:
+    """A line about a hold on its own subject: its operation, its destination or its event."""
+    subject, subject_kind = _subject(hold)
+    return Line(subject_kind, subject, kind, by.actor, body({"hold": str(hold.pk), **facts}))
 
 
 def settle_note(hold_id: UUID, text: str, by: By) -> None:
@@ -399,18 +405,8 @@ def settle_note(hold_id: UUID, text: str, by: By) -> None:
         )
     with transaction.atomic(durable=True):
         hold = Hold.objects.get(pk=hold_id)
-        subject, kind = _subject(hold)
-        append(
-            [
-                Line(
-                    kind,
-                    subject,
-                    "noted",
-                    by.actor,
-                    body({"hold": str(hold.pk), "note": keep_text(subject, text)}),
-                )
-            ]
-        )
+        note = keep_text(_subject(hold)[0], text)
+        append([on_subject(hold, "noted", by, {"note": note})])
 
 
 def settle_note_on_operation(operation_id: UUID, text: str, by: By) -> None:

@@ -159,6 +159,11 @@ def page_of(
     return Page([_line(row) for row in rows[:size]], after is not None, more, now)
 
 
+def picked(wanted: Wanted, now: datetime, *, limit: int, up_to: UUID | None = None) -> tuple[str, list[Any]]:
+    """The open holds of a view as SQL with its parameters, soonest due first; `up_to`: none opened after this one."""
+    return _picked(wanted, now, after=None, before=None, limit=limit, up_to=up_to)
+
+
 def every_operation(wanted: Wanted, most: int) -> list[UUID]:
     """The operations of all open holds of this view; holds about a destination or an event have none."""
     query, parameters = _picked(wanted, database_now(), after=None, before=None, limit=most)
@@ -263,9 +268,18 @@ def _reasons(wanted: Wanted) -> tuple[HoldReason, ...] | None:
 
 
 def _picked(
-    wanted: Wanted, now: datetime, *, after: Place | None, before: Place | None, limit: int
+    wanted: Wanted,
+    now: datetime,
+    *,
+    after: Place | None,
+    before: Place | None,
+    limit: int,
+    up_to: UUID | None = None,
 ) -> tuple[str, list[Any]]:
     parts, parameters, reasons = _conditions(wanted, now)
+    if up_to is not None:
+        parts.append("id <= %s")
+        parameters.append(up_to)
     order = "ORDER BY due_at, id"
     if after is not None:
         parts.append("(due_at, id) > (%s, %s)")
@@ -357,8 +371,8 @@ class Neighbours:
 def neighbours(wanted: Wanted, place: Place) -> Neighbours:
     """Only holds about an operation count as neighbours: the others have no page to step to."""
     now, around = database_now(), []
-    for side in ({"after": None, "before": place}, {"after": place, "before": None}):
-        query, parameters = _picked(wanted, now, limit=20, **side)
+    for after, before in ((None, place), (place, None)):
+        query, parameters = _picked(wanted, now, limit=20, after=after, before=before)
         found = _rows(f"SELECT id, operation_id FROM ({query}) x WHERE operation_id IS NOT NULL", parameters)
         around.append((found[0].id, found[0].operation_id) if found else None)
     parts, parameters, reasons = _conditions(wanted, now)
@@ -369,8 +383,8 @@ def neighbours(wanted: Wanted, place: Place) -> Neighbours:
         f"SELECT count(*) FROM (SELECT FROM ledger_hold WHERE {' AND '.join(parts)}"
         f" AND (due_at, id) < (%s, %s) LIMIT {COUNT_MAX}) x"
     )
-    before = int(_rows(query, [*parameters, place.due_at, place.id])[0].count)
-    return Neighbours(around[0], around[1], before)
+    before_count = int(_rows(query, [*parameters, place.due_at, place.id])[0].count)
+    return Neighbours(around[0], around[1], before_count)
 
 
 # What may be chosen
