@@ -7,6 +7,7 @@ from opsledger.ledger.models.definitions import Definition, DefinitionVersion
 from opsledger.ledger.models.destinations import SENDING_ID, Destination, Recovery, SendingSwitch
 from opsledger.ledger.models.events import Delivery, Event, RawBody, Refusal
 from opsledger.ledger.models.holds import Hold
+from opsledger.ledger.models.lists import ProviderStatement, ReadReference, ReferenceList, StatementCover
 from opsledger.ledger.models.operations import (
     Attempt,
     Evidence,
@@ -41,8 +42,11 @@ __all__ = [
     "Operation",
     "OperationEvent",
     "OperationParams",
+    "ProviderStatement",
     "RawBody",
+    "ReadReference",
     "Recovery",
+    "ReferenceList",
     "Refusal",
     "Replay",
     "ReplayDestination",
@@ -51,6 +55,7 @@ __all__ = [
     "Selection",
     "SelectionItem",
     "SendingSwitch",
+    "StatementCover",
     "Step",
     "StepRequest",
 ]
