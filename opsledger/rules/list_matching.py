@@ -56,14 +56,16 @@ SENTENCES: Mapping[Match, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class Sought:
     """One hold of the selection, as far as a list can say something about it."""
 
     hold_id: str
     identities: frozenset[str]  # of its step, and the key that its request was sent under
     fields: Mapping[str, str] = field(default_factory=dict)  # decisive ones of what was sent
+    decisive: tuple[str, ...] = ()  # which those are, in the order of its destination's profile
+    kinds: tuple[tuple[str, FieldKind], ...] = ()
     changed: bool = False  # since it was chosen
-    asks: bool = True  # whether *it happened* is one of its answers
+    asks: bool = True  # whether what the list says is one of its answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +78,8 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """What the destination's profile says about the action, and what is known of the list's references."""
+    """What is known of the list's references beside the list."""
 
-    decisive: tuple[tuple[str, str], ...] = ()
-    kinds: tuple[tuple[str, FieldKind], ...] = ()
     shares: bool = False  # several steps may share a reference (updates)
     reads: bool = False  # a reference can be read
     taken: Mapping[str, Holder] = field(default_factory=dict)
@@ -112,11 +112,11 @@ class Matched:
 
     @property
     def by_hold(self) -> dict[str, RowVerdict]:
-        """For each hold the row that decides about it: the one that matches, else the first that does not."""
+        """For each hold that is named the row that decides about it: the first; one that matches is always that."""
         found: dict[str, RowVerdict] = {}
         for one in self.rows:
-            if one.hold_id is not None and (one.match is Match.MATCHES or one.hold_id not in found):
-                found[one.hold_id] = one
+            if one.hold_id is not None:
+                found.setdefault(one.hold_id, one)
         return found
 
     @property
@@ -135,7 +135,7 @@ class Matched:
         )
 
 
-def match(rows: Iterable[Row], chosen: Iterable[Chosen], against: Against) -> Matched:
+def match(rows: Iterable[Row], chosen: Iterable[Sought], against: Against) -> Matched:
     """One verdict for every row, in the list's order; at most one row matches each hold."""
     listed = list(rows)
     asked = _Asked.of(listed, chosen, against)
@@ -145,7 +145,7 @@ def match(rows: Iterable[Row], chosen: Iterable[Chosen], against: Against) -> Ma
 @dataclass(frozen=True, slots=True)
 class _Asked:
     against: Against
-    by_identity: Mapping[str, Chosen]
+    by_identity: Mapping[str, Sought]
     alike: Mapping[str, str]  # identities by what is left of them when they are folded
     lines: Mapping[
         str, Mapping[tuple[object, ...], int]
@@ -155,7 +155,7 @@ class _Asked:
     ]  # by reference: the identities it is given to, and on which line first
 
     @classmethod
-    def of(cls, rows: Iterable[Row], chosen: Iterable[Chosen], against: Against) -> _Asked:
+    def of(cls, rows: Iterable[Row], chosen: Iterable[Sought], against: Against) -> _Asked:
         by_identity = {identity: one for one in chosen for identity in one.identities}
         lines: dict[str, dict[tuple[object, ...], int]] = {}
         owners: dict[str, dict[str, int]] = {}
@@ -199,7 +199,7 @@ class _Asked:
             return RowVerdict(row, Match.NOT_READ, detail=read.why)
         return RowVerdict(row, Match.TO_BE_READ if self.against.reads else Match.ONLY_REFERENCE)
 
-    def _of_lines(self, row: Row, hold: Chosen) -> tuple[Match, str] | None:
+    def _of_lines(self, row: Row, hold: Sought) -> tuple[Match, str] | None:
         """What the list itself leaves open: said before, said twice, no reference, one reference for several."""
         said = self.lines[hold.hold_id]
         if len(said) > 1:
@@ -213,7 +213,7 @@ class _Asked:
             return Match.REFERENCE_TWICE, _lines(owners.values())
         return None
 
-    def _of_hold(self, row: Row, hold: Chosen) -> tuple[Match, str] | None:
+    def _of_hold(self, row: Row, hold: Sought) -> tuple[Match, str] | None:
         holder = self.against.taken.get(row.reference or "")
         if holder is not None and holder.hold_id != hold.hold_id and not self.against.shares:
             return Match.TAKEN, holder.operation
@@ -221,12 +221,12 @@ class _Asked:
             return Match.CHANGED, ""
         return None if hold.asks else (Match.NOT_ASKED, "")
 
-    def _compared(self, row: Row, hold: Chosen) -> tuple[FieldRow, ...]:
+    def _compared(self, row: Row, hold: Sought) -> tuple[FieldRow, ...]:
         """The decisive fields that the list names; an empty cell is no field."""
         named = [ours for ours, _ in row.fields]
-        decisive = tuple((ours, ours) for ours, _ in self.against.decisive if ours in named)
+        decisive = tuple((ours, ours) for ours in hold.decisive if ours in named)
         theirs = {ours: text for ours, text in row.fields if text is not None}
-        return compare(hold.fields, theirs, decisive, self.against.kinds)
+        return compare(hold.fields, theirs, decisive, hold.kinds)
 
 
 def _lines(lines: Iterable[int]) -> str:
@@ -252,12 +252,12 @@ COVER_SENTENCES: Mapping[Cover, str] = {
 }
 
 
-def covered(chosen: Iterable[Chosen], identities: set[str] | None) -> dict[str, Cover]:
+def covered(chosen: Iterable[Sought], identities: set[str] | None) -> dict[str, Cover]:
     """By hold. `identities`: those that the statement's list names; None where it covers all that was chosen."""
     return {one.hold_id: _cover(one, identities) for one in chosen}
 
 
-def _cover(one: Chosen, identities: set[str] | None) -> Cover:
+def _cover(one: Sought, identities: set[str] | None) -> Cover:
     if identities is not None and not one.identities & identities:
         return Cover.NOT_NAMED
     if one.changed:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from opsledger.rules.list_matching import (
     Against,
-    Chosen,
+    Sought,
     Cover,
     Holder,
     Match,
@@ -24,16 +24,21 @@ from opsledger.rules.reference_list import Row, headings_of, read_list
 from tests.rules.builders import LOOKUP
 
 SENT = {"subject": "Call Anna", "amount": "10.00"}
-ANNA = Chosen("hold-a", frozenset({"ol_a", "key_a"}), SENT)
-BERT = Chosen("hold-b", frozenset({"ol_b", "key_b"}), {"subject": "Call Bert", "amount": "7"})
-CRM = Against(
-    decisive=(("subject", "subject"), ("amount", "amount")), kinds=(("amount", FieldKind.NUMBER),), reads=True
+ANNA = Sought(
+    "hold-a", frozenset({"ol_a", "key_a"}), SENT, ("subject", "amount"), (("amount", FieldKind.NUMBER),)
 )
-HEADINGS = headings_of(replace(LOOKUP, decisive=CRM.decisive), "id")
+BERT = replace(
+    ANNA,
+    hold_id="hold-b",
+    identities=frozenset({"ol_b", "key_b"}),
+    fields={"subject": "Call Bert", "amount": "7"},
+)
+CRM = Against(reads=True)
+HEADINGS = headings_of(replace(LOOKUP, decisive=(("subject", "subject"), ("amount", "amount"))), "id")
 M = Match
 
 
-def matched(text: str, *chosen: Chosen, against: Against = CRM) -> list[tuple[Match, str | None]]:
+def matched(text: str, *chosen: Sought, against: Against = CRM) -> list[tuple[Match, str | None]]:
     asked = chosen or (ANNA, BERT)
     known = {identity for one in asked for identity in one.identities}
     found = match(read_list(text.encode(), HEADINGS, known).rows, asked, against)
@@ -83,7 +88,7 @@ def test_each_row_gets_its_verdict(text: str, expected: list[tuple[Match, str | 
     ],
     ids=["taken", "taken by another hold's step", "its own already", "may be shared", "changed", "not asked"],
 )
-def test_what_is_known_beside_the_list_decides_too(chosen: Chosen, against: Against, expected: Match) -> None:
+def test_what_is_known_beside_the_list_decides_too(chosen: Sought, against: Against, expected: Match) -> None:
     verdicts = matched(f"{HEAD}T-1,ol_a\nT-2,ol_b\n", chosen, BERT, against=against)
 
     assert verdicts == [(expected, "hold-a"), (M.MATCHES, "hold-b")]
@@ -206,8 +211,8 @@ def test_likeness_never_confirms_and_one_reference_never_proves_two(
 
 
 def test_a_statement_covers_what_it_names_byte_for_byte() -> None:
-    third = Chosen("hold-c", frozenset({"ol_c"}), asks=False)
-    fourth = Chosen("hold-d", frozenset({"ol_d"}), changed=True)
+    third = Sought("hold-c", frozenset({"ol_c"}), asks=False)
+    fourth = Sought("hold-d", frozenset({"ol_d"}), changed=True)
     chosen = (ANNA, BERT, third, fourth)
 
     assert covered(chosen, {"key_a", "OL_B", "ol_c", "ol_d"}) == {

@@ -32,7 +32,9 @@ class ReferenceList(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["selection", "digest"], name="same_list_is_kept_once_per_selection"),
+            models.UniqueConstraint(
+                fields=["selection", "digest"], name="same_list_is_kept_once_per_selection"
+            ),
             models.CheckConstraint(condition=Q(row_count__gte=1), name="list_has_a_row"),
         ]
         indexes = [models.Index(fields=["selection", "-id"], name="list_of_selection")]
@@ -79,7 +81,9 @@ class ProviderStatement(models.Model):
     words = models.TextField(default="")
     file_name = models.TextField(default="")
     file = models.BinaryField(default=b"")
-    listed = models.BinaryField(null=True)  # the list of identities that it covers; null: all that was selected
+    listed = models.BinaryField(
+        null=True
+    )  # the list of identities that it covers; null: all that was selected
     how = models.TextField()  # JSON: where the journal keeps how it was asked, and its digest
     ticket = models.TextField(default="")  # the same of the provider's ticket; "" = none
     digest = models.BinaryField(max_length=32)  # SHA-256 over words, file and list, each with its length
