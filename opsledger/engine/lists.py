@@ -35,8 +35,9 @@ def readings_of(run_id: UUID, items: Sequence[BulkItem]) -> Mapping[UUID, Any]:
         step = holds[item.hold_id].step
         assert step is not None  # a list is refused for holds that are about something else
         action = definitions.destination(step.destination_version_id).actions[step.action]
-        reference = json.loads(item.given)["reference"]
-        found[item.hold_id] = read_reference(step.pk, reference) if can_be_read(action) else None
+        reference = json.loads(item.given or "{}").get("reference")
+        read = reference is not None and can_be_read(action)
+        found[item.hold_id] = read_reference(step.pk, reference) if read else None
     return found
 
 

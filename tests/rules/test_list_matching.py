@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from opsledger.rules.list_matching import (
     Against,
-    Sought,
     Cover,
     Holder,
     Match,
     Read,
+    Sought,
     covered,
     match,
 )

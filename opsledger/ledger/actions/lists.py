@@ -18,7 +18,7 @@ from opsledger.ledger.actions.settle import By, Decision, Refused, answer_change
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import ReferenceList, Selection
 from opsledger.ledger.queries.bulk import groups_of, text_of
-from opsledger.ledger.queries.lists import Look, headings_for, identities_of, targets_of
+from opsledger.ledger.queries.lists import NOT_NAMED, Look, headings_for, identities_of, targets_of
 from opsledger.lib.ids import new_id, public
 from opsledger.rules.answers import Answer
 from opsledger.rules.bulk import BulkResult, Verb
@@ -132,7 +132,7 @@ def happened(batch: Batch) -> dict[UUID, Said]:
     ready = [one for one in batch.items if one.hold.pk in batch.prepared]
     if reason is None:
         return {one.hold.pk: Said(BulkResult.REFUSED, ERASED) for one in ready}
-    why = {one.hold.pk: left_alone(batch.prepared[one.hold.pk]) for one in ready}
+    why = {one.hold.pk: left_alone(batch.prepared[one.hold.pk]) if one.given else NOT_NAMED for one in ready}
     said = {hold_id: Said(BulkResult.LEFT, sentence) for hold_id, sentence in why.items() if sentence}
     going = replace(batch, items=[one for one in ready if not why[one.hold.pk]])
     return said | changes_here(going, lambda one: _answer(going, one, reason))
