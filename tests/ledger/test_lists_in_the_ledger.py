@@ -20,8 +20,9 @@ from opsledger.engine.loading import read_files
 from opsledger.engine.reading import Reading
 from opsledger.engine.wire import installed_wire
 from opsledger.journal.models import Entry
+from opsledger.ledger.actions.bulk import open_items, record_batch
 from opsledger.ledger.actions.definitions import forget_current, load
-from opsledger.ledger.actions.lists import ListMoved, begin_happened, keep_list, left_alone
+from opsledger.ledger.actions.lists import ListMoved, begin_happened, happened, keep_list, left_alone
 from opsledger.ledger.actions.settle import By, Refused, settle_assign
 from opsledger.ledger.models import (
     BulkRun,
@@ -337,6 +338,22 @@ def test_two_carriers_of_one_run_confirm_each_hold_once(desk: Desk, monkeypatch:
     run.refresh_from_db()
     assert counts(run) == {"done": 4}
     assert Entry.objects.filter(kind="answered").count() == 4
+
+
+def test_a_hold_that_was_not_read_in_time_has_its_turn_later(desk: Desk) -> None:
+    by = by_owner(desk)
+    (first, one, reference), (second, two, other) = lost(desk, 2)
+    seen = kept(selected([first, second], by), by, text_of((reference, one), (other, two)))
+    run = begin_happened(seen, seen.shown, REASON, by, once=uuid4()).run
+    ready = reading.readings_of(run.pk, open_items(run.pk, 1))
+
+    record_batch(run.pk, happened, 2, ready)
+
+    run.refresh_from_db()
+    assert (run.state, counts(run)) == ("running", {"done": 1})
+    engine.carry(run.pk, Verb.HAPPENED, 30.0)
+    run.refresh_from_db()
+    assert (run.state, counts(run)) == ("finished", {"done": 2})
 
 
 def test_what_was_brought_can_not_be_changed(desk: Desk) -> None:
