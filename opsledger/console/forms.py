@@ -14,7 +14,7 @@ from django.http import QueryDict
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from opsledger.accounts.models import Person
+from opsledger.accounts.models import Person, Team
 from opsledger.accounts.roles import members_of
 from opsledger.console.decision import REVISED, Card, Revisable
 from opsledger.console.fields import read_field
@@ -40,23 +40,37 @@ def by_person(person: Person) -> By:
     return By(f"person:{person.pk}", person.display_name, person.pk)
 
 
-def hold_ids(post: QueryDict) -> list[UUID]:
-    """The hold whose own button was pressed, else the ticked ones."""
+def ticked(post: QueryDict) -> dict[UUID, int]:
+    """The hold whose own button was pressed, else the ticked ones, each with the version that its row showed."""
     texts = post.getlist("one") or post.getlist("hold")
-    found = [number for text in texts[:HOLDS_MAX] if (number := ids.parse("hold", text)) is not None]
-    if not found:
+    if not texts:
         raise Refused("Tick at least one hold first.", field="hold")
+    if len(texts) > HOLDS_MAX:
+        raise Refused(f"More than {HOLDS_MAX} rows are ticked. Choose all of the view instead.", field="hold")
+    found = {}
+    for text in texts:
+        public, _tilde, version = text.partition("~")
+        number = ids.parse("hold", public)
+        if number is None or not version.isdecimal() or len(version) > 9:
+            raise Refused(
+                "A ticked row can’t be read. Reload the page and tick again; nothing was done.", field="hold"
+            )
+        found[number] = int(version)
     return found
 
 
-def new_owner(request: ConsoleRequest, *, name: str = "owner") -> Person | None:
-    """Whom the holds are given to: oneself, a person of the team, or nobody."""
+def hold_ids(post: QueryDict) -> list[UUID]:
+    return list(ticked(post))
+
+
+def new_owner(request: ConsoleRequest, *, name: str = "owner", team: Team | None = None) -> Person | None:
+    """Whom the holds are given to: oneself, a person of the team (the chosen one unless given), or nobody."""
     wanted = request.POST.get(name, "")
     if request.POST.get("one") or wanted == "me":
         return request.user
     if wanted == "none":
         return None
-    people = {str(member.person.pk): member.person for member in members_of(request.team)}
+    people = {str(member.person.pk): member.person for member in members_of(team or request.team)}
     person = people.get(wanted)
     if person is None or not person.is_active:
         raise Refused("Choose somebody of this team.", field=name)
@@ -136,7 +150,7 @@ def read_decision(
         no_reference_why=why,
         checked_how=_text(post, "others_done" if answer is Answer.KEEP_ONE else "checked_how"),
         tries=_tries(post) if answer is Answer.MORE_TRIES else 1,
-        next_check_at=_next_check(post, now, planned_look) if answer is Answer.STILL_UNKNOWN else None,
+        next_check_at=next_check(post, now, planned_look) if answer is Answer.STILL_UNKNOWN else None,
         keep_later=_keep(post, card),
         compared=_compared(post, reference),
         replaced_by=_text(post, "replaced_by") if answer is Answer.REPLACED else "",
@@ -198,7 +212,7 @@ def _tries(post: QueryDict) -> int:
     return int(text)
 
 
-def _next_check(post: QueryDict, now: datetime, planned: datetime | None) -> datetime:
+def next_check(post: QueryDict, now: datetime, planned: datetime | None) -> datetime:
     """When to look next: as planned, after a span, tomorrow morning, or at a time of one’s own zone."""
     choice = post.get("next_check", "")
     if choice == "planned" and planned is not None:

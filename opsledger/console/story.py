@@ -122,7 +122,11 @@ class Teller:
 
     def _tell(self, entry: Told) -> Item:
         teller = _TELLERS.get(entry.kind)
-        return teller(self, entry) if teller else self._other(entry)
+        item = teller(self, entry) if teller else self._other(entry)
+        if not entry.body.get("bulk"):
+            return item
+        run = (_("Bulk run"), ids.public("run", UUID(str(entry.body["bulk"]))))
+        return replace(item, facts=(*item.facts, run))
 
     def name(self, actor: str) -> str:
         """Who: a person’s or a token’s name, a destination’s or source’s slug, or the machine."""

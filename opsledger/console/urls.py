@@ -14,6 +14,7 @@ from opsledger.console.views import (
     operations,
     proposals,
     replays,
+    selections,
     settings,
 )
 
@@ -23,6 +24,16 @@ urlpatterns = [
     path("inbox/news/", inbox.inbox_news, name="inbox_news"),
     path("inbox/assign/", inbox.assign, name="inbox_assign"),
     path("inbox/check/", inbox.check_now, name="inbox_check"),
+    # several holds at once
+    path("selections/", selections.runs_page, name="bulk_runs"),
+    path("selections/ticked/", selections.select_ticked, name="select_ticked"),
+    path("selections/view/", selections.select_view, name="select_view"),
+    path("selections/runs/<str:run>/", selections.run_page, name="bulk_run"),
+    path("selections/runs/<str:run>/progress", selections.run_progress, name="bulk_run_progress"),
+    path("selections/runs/<str:run>/abort", selections.abort_run, name="abort_bulk_run"),
+    path("selections/runs/<str:run>/items.csv", selections.run_file, name="bulk_run_file"),
+    path("selections/<str:selection>/", selections.selection_page, name="selection"),
+    path("selections/<str:selection>/runs/", selections.begin_run, name="begin_bulk_run"),
     # one hold
     path("holds/<str:hold>/", holds.hold_page, name="hold"),
     path("holds/<str:hold>/settle", holds.settle, name="settle_hold"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from opsledger.rules.bulk import BulkResult, BulkState
 from opsledger.rules.profile import ProtectionKind
 from opsledger.rules.replay_words import ReplayState
 from opsledger.rules.states import HoldReason, NoChange, OperationState, Outcome, StepState
@@ -35,6 +36,8 @@ KINDS = {
     "version": "Content version",
     "replay": "Replay",
     "item": "Step in a replay",
+    "bulk_run": "Bulk run",
+    "bulk_item": "Hold in a bulk run",
     "token": "API token",
     "person": "Person",
 }
@@ -47,6 +50,8 @@ _KIND_OF_ENUM: dict[type[Enum], str] = {
     NoChange: "no_change",
     ProtectionKind: "protection_kind",
     ReplayState: "replay",
+    BulkState: "bulk_run",
+    BulkResult: "bulk_item",
 }
 
 _ROWS: dict[str, tuple[tuple[str, str, str, str], ...]] = {
@@ -346,6 +351,33 @@ _ROWS: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ("aborted", "Not begun", "cancelled", "The replay was aborted before its turn came."),
         ("kept", "Kept as done", "completed", "It was done before. Nothing was sent for it."),
         ("refused", "Could not run", "access-refused", "The plan said why. Nothing was sent for it."),
+    ),
+    "bulk_run": (
+        (
+            "running",
+            "Running",
+            "running",
+            "Its holds have their turn one after the other, until each has its result.",
+        ),
+        ("finished", "Ended", "completed", "Every hold has its result."),
+        (
+            "aborted",
+            "Aborted",
+            "cancelled",
+            "A person ended it before its time; what had no turn was left alone.",
+        ),
+    ),
+    "bulk_item": (
+        ("done", "Done", "confirmed", "It was done, and stands in the hold’s own history."),
+        (
+            "skipped",
+            "Skipped",
+            "skipped",
+            "The hold was closed or changed since it was selected, so it was left alone.",
+        ),
+        ("refused", "Refused", "access-refused", "The rules said no, and why. Nothing was changed."),
+        ("left", "Left alone", "cancelled", "There was nothing to do for it, and it says why."),
+        ("open", "Still to come", "waiting", "Its turn has not come."),
     ),
     "token": (
         ("active", "Active", "confirmed", "It opens the API within its scopes."),

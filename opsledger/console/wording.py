@@ -786,6 +786,8 @@ ENTRY_WORDS: Mapping[str, str] = {
     "replay_aborting": noop("Replay aborted"),
     "replay_aborted": noop("Aborted replay ended"),
     "replay_finished": noop("Replay ended"),
+    "bulk_begun": noop("Bulk run begun"),
+    "bulk_aborted": noop("Bulk run aborted"),
 }
 # Kinds of actors: all of them, and one of them, whose name stands after it.
 ACTOR_WORDS: Mapping[str, tuple[str, str]] = {

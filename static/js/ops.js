@@ -294,6 +294,23 @@
     if (event.target.matches("select[data-submit]")) event.target.form.requestSubmit();
   });
 
+  // A header's tick ticks the rows of its page, and shows whether all, some or none of them are.
+  const rowsOf = (all) => $$(`input[type=checkbox][name="${all.dataset.ticks}"]`, all.form);
+
+  function showTicked() {
+    $$("[data-ticks]").forEach((all) => {
+      const rows = rowsOf(all), ticked = rows.filter((row) => row.checked).length;
+      all.checked = rows.length > 0 && ticked === rows.length;
+      all.indeterminate = ticked > 0 && ticked < rows.length;
+    });
+  }
+
+  document.addEventListener("change", (event) => {
+    if (event.target.matches("[data-ticks]")) rowsOf(event.target).forEach((row) => { row.checked = event.target.checked; });
+    showTicked();
+  });
+  document.addEventListener("reset", () => setTimeout(showTicked));
+
   function tick() {
     const clock = $("[data-clock]");
     if (!clock || !clock.dataset.zone) return;
@@ -306,6 +323,7 @@
   function start() {
     $$("#toasts .toast").forEach((toast) => setTimeout(() => toast.remove(), 8000));
     startPolling();
+    showTicked();
     tick();
     setInterval(tick, 15000);
   }

@@ -12,10 +12,13 @@ from opsledger.accounts.actions import add_team
 from opsledger.accounts.models import Membership, Person
 from opsledger.accounts.roles import Role
 from opsledger.console import urls
+from opsledger.console.forms import by_person
 from opsledger.journal.models import Entry
 from opsledger.ledger.models import ContentVersion, Definition, Evidence, Hold
 from opsledger.lib.ids import public
 from opsledger.rules.answers import Answer
+from opsledger.rules.bulk import Verb
+from tests.bulk import begun, selected
 
 
 @pytest.fixture
@@ -40,7 +43,10 @@ def addresses(scenes: Scenes) -> dict[str, tuple[str, str, dict[str, str], set[R
     content = f"/approvals/{public('cv', ContentVersion.objects.get(team=scenes.desk.team).pk)}/"
     changed = f"/approvals/requests/{public('stp', scenes.desk.step(letter).pk)}/"
     replay = f"/replays/{public('rpl', scenes.replay().pk)}/"
-    settle, ticked = hold_path(hold, "settle"), {"hold": public("hold", hold.pk)}
+    settle, ticked = hold_path(hold, "settle"), {"hold": f"{public('hold', hold.pk)}~{hold.version}"}
+    made = selected([hold], by_person(scenes.owner))
+    selection = f"/selections/{public('sel', made.pk)}/"
+    run = f"/selections/runs/{public('run', begun(made, Verb.TAKE, by_person(scenes.owner)).pk)}/"
     return {
         "settle": (settle, "hold", absent, owners),
         "close": (settle, "hold", version | reason | {"answer": "close"}, owners),
@@ -70,6 +76,10 @@ def addresses(scenes: Scenes) -> dict[str, tuple[str, str, dict[str, str], set[R
         "abort replay": (f"{replay}abort", "replay", {"version": "0", **reason}, owners),
         "assign several": ("/inbox/assign/", "inbox", {"owner": "none", **ticked}, operators | admin),
         "check several": ("/inbox/check/", "inbox", ticked, operators),
+        "select several": ("/selections/ticked/", "inbox", ticked, operators | admin),
+        "select a view": ("/selections/view/", "inbox", {"seen": ""}, operators | admin),
+        "begin a bulk run": (f"{selection}runs/", "bulk", {"verb": "assign", "owner": "none"}, operators | admin),
+        "abort a bulk run": (f"{run}abort", "bulk", {"version": "0", **reason}, operators | admin),
     }  # fmt: skip
 
 
@@ -182,15 +192,19 @@ def test_every_address_of_the_work_pages_is_covered_here(scenes: Scenes) -> None
     names = {
         pattern.name
         for pattern in urls.urlpatterns
-        if "<" in str(pattern.pattern) or "inbox/" in str(pattern.pattern)
+        if "<" in str(pattern.pattern)
+        or "inbox/" in str(pattern.pattern)
+        or "selections/" in str(pattern.pattern)
     }
     pages = {"operation", "evidence", "evidence_file", "hold", "hold_watch", "inbox_news", "approval",
-             "approval_of_hold", "approval_of_request", "propose", "replay", "replay_progress", "replay_report"}  # fmt: skip
+             "approval_of_hold", "approval_of_request", "propose", "replay", "replay_progress", "replay_report",
+             "bulk_runs", "selection", "bulk_run", "bulk_run_progress", "bulk_run_file"}  # fmt: skip
     settings = {
         name for name in names if name and ("person" in name or "token" in name or name == "new_password")
     }
     writes = {"settle_hold", "look_up_reference", "assign_hold", "note_hold", "check_hold", "reveal_event", "add_note",
               "check_step", "cancel", "withdraw", "reveal", "reveal_evidence", "pause_destination", "resume_destination",
               "inbox_assign", "inbox_check", "decide_approval", "reveal_approval", "propose_version", "reveal_text",
-              "decide_request", "reveal_request", "pause_replay", "resume_replay", "abort_replay"}  # fmt: skip
+              "decide_request", "reveal_request", "pause_replay", "resume_replay", "abort_replay",
+              "select_ticked", "select_view", "begin_bulk_run", "abort_bulk_run"}  # fmt: skip
     assert names - settings == pages | writes

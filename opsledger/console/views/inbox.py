@@ -7,28 +7,29 @@ from datetime import datetime
 from functools import lru_cache
 from html import escape
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.contrib import messages
 from django.http import HttpResponse
 from django.urls import reverse
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_POST
 
-from opsledger.accounts.models import Person
 from opsledger.accounts.roles import Permission, allowed, members_of
 from opsledger.console import desk, wording
 from opsledger.console.filters import VIEWS, InboxFilter, cursor_text
-from opsledger.console.forms import by_person, hold_ids, new_owner
+from opsledger.console.forms import by_person, new_owner, ticked
 from opsledger.console.http import ConsoleRequest, back_to, page, see_other, wants_fragment
+from opsledger.console.inbox_words import chosen_words
 from opsledger.console.permissions import needs, why_not
 from opsledger.console.templatetags.ops import badge, icon, who, words_of_span
-from opsledger.console.vocabulary import rows_of, shown
+from opsledger.console.views.selections import act_on_ticked
+from opsledger.console.vocabulary import rows_of
 from opsledger.ledger.actions.settle import Refused, settle_assign, settle_check
 from opsledger.ledger.queries import holds, inbox
 from opsledger.lib import ids
+from opsledger.rules.bulk import HOLDS_MAX, Verb
 from opsledger.rules.states import HoldReason
 
 SOON_SECONDS = 1800
@@ -51,6 +52,8 @@ def inbox_page(request: ConsoleRequest) -> HttpResponse:
         **_links(chosen, found),
         **_choices(request, chosen),
         **may,
+        "once": uuid4(),
+        "all_count": _all_count(chosen, counts, found) if may["can_tick"] else 0,
     }
     if counts.first_due_opened_at is not None:
         context["first_due_open_for"] = words_of_span(
@@ -59,6 +62,15 @@ def inbox_page(request: ConsoleRequest) -> HttpResponse:
     if not found.lines:
         context["watching"] = inbox.watching(request.team.pk)
     return page(request, "inbox/inbox.html", context)
+
+
+def _all_count(chosen: InboxFilter, counts: inbox.Counts, found: inbox.Page) -> int:
+    """How many holds the view has, over all its pages; one more than a selection takes stands for more."""
+    if not chosen.narrowed:
+        return counts.by_view[chosen.wanted.view]
+    if not found.has_earlier and not found.has_later:
+        return len(found.lines)
+    return inbox.count_of(chosen.wanted, HOLDS_MAX + 1)
 
 
 @require_GET
@@ -85,49 +97,52 @@ def assign(request: ConsoleRequest) -> HttpResponse:
     """Gives the ticked holds, or the one whose button was pressed, to a person of the team."""
     try:
         owner = new_owner(request)
-        wanted = _of_team(request)
     except Refused as why:
         messages.error(request, why.why)
         return see_other(back_to(request, reverse("inbox")))
-    changed = settle_assign(wanted, owner.pk if owner else None, by_person(request.user))
-    if changed and owner:
-        said = ngettext("One hold is %(name)s’s now.", "%(count)s holds are %(name)s’s now.", changed)
-        messages.success(request, said % {"count": changed, "name": owner.display_name})
-    elif changed:
-        said = ngettext("One hold is unowned now.", "%(count)s holds are unowned now.", changed)
-        messages.success(request, said % {"count": changed})
-    else:
-        messages.info(request, _("Nothing changed: these holds are closed, or were there already."))
+    if "one" in request.POST:
+        return _take_one(request)
+    facts = {"owner": str(owner.pk) if owner else None}
+    return act_on_ticked(request, Verb.ASSIGN, facts, owner.display_name if owner else "")
+
+
+def _take_one(request: ConsoleRequest) -> HttpResponse:
+    try:
+        versions = _of_team(request)
+        if settle_assign(versions, request.user.pk, by_person(request.user), versions=versions):
+            said = _("One hold is %(name)s’s now.") % {"name": request.user.display_name}
+            messages.success(request, said)
+        else:
+            messages.info(
+                request, _("Nothing changed: this hold changed since you looked, or was yours already.")
+            )
+    except Refused as why:
+        messages.error(request, why.why)
     return see_other(back_to(request, reverse("inbox")))
 
 
 @require_POST
 @needs(Permission.CHECK_NOW)
 def check_now(request: ConsoleRequest) -> HttpResponse:
-    """Asks the destinations of the ticked holds now. Reads only; nothing is sent."""
+    """Asks the destinations of the ticked holds now, or of the one whose button was pressed. Nothing is sent."""
+    if "one" not in request.POST:
+        return act_on_ticked(request, Verb.CHECK_NOW)
     try:
-        steps = holds.steps_of(_of_team(request))
-    except Refused as why:
-        messages.error(request, why.why)
-        return see_other(back_to(request, reverse("inbox")))
-    asked, refused = 0, ""
-    for operation_id, step_number in steps:
-        try:
+        steps = holds.steps_of(list(_of_team(request)))
+        if not steps:
+            raise Refused(_("There is nothing to look up for this hold."))
+        for operation_id, step_number in steps:
             settle_check(operation_id, step_number, None, by_person(request.user))
-            asked += 1
-        except Refused as why:
-            refused = why.why
-    if asked:
-        said = ngettext("One lookup is due now.", "%(count)s lookups are due now.", asked)
-        messages.success(request, said % {"count": asked})
-    if refused or not steps:
-        messages.info(request, refused or _("There is nothing to look up for these holds."))
+        messages.success(request, _("One lookup is due now."))
+    except Refused as why:
+        messages.info(request, why.why)
     return see_other(back_to(request, reverse("inbox")))
 
 
-def _of_team(request: ConsoleRequest) -> list[UUID]:
-    """The posted holds that exist for this person; others do not."""
-    return holds.existing(hold_ids(request.POST), request.team_ids)
+def _of_team(request: ConsoleRequest) -> dict[UUID, int]:
+    """The posted holds that exist in the chosen team, with the versions that were shown; others do not."""
+    versions = ticked(request.POST)
+    return {hold_id: versions[hold_id] for hold_id in holds.existing(list(versions), [request.team.pk])}
 
 
 # Rows, made before the template sees them: fifty of them are most of the page.
@@ -151,6 +166,7 @@ class RowMaker:
         text_id = line.operation_text_id or line.event_text_id
         return {
             "id": hold,
+            "tick": f"{hold}~{line.version}",
             "url": url_of(line, self.query, hold),
             "badge": _badge(line.reason),
             "title": line.title or known.event,
@@ -159,7 +175,7 @@ class RowMaker:
             "knows": wording.what_we_know(known),
             "next": wording.next_decision(known),
             "protection": self._protection(line),
-            "own": self._own(line, hold, text_id or line.title),
+            "own": self._own(line, f"{hold}~{line.version}", text_id or line.title),
             "age": words_of_span((self.now - line.opened_at).total_seconds()),
             "due": self._due(line.due_at),
         }
@@ -288,21 +304,8 @@ def _choices(request: ConsoleRequest, chosen: InboxFilter) -> dict[str, Any]:
         "workflows": known.workflows,
         "people": people,
         "chosen": chosen.chosen,
-        "chosen_words": _chosen_words(chosen.chosen, people),
+        "chosen_words": chosen_words(chosen.chosen, people),
     }
-
-
-def _chosen_words(chosen: dict[str, str], people: list[Person]) -> list[str]:
-    """What the list is narrowed to, as people read it."""
-    words = dict(chosen)
-    if "reason" in chosen:
-        words["reason"] = shown(chosen["reason"], "hold").word
-    if chosen.get("owner") == "none":
-        words["owner"] = _("Unowned")
-    elif "owner" in chosen:
-        names = {str(one.pk): one.display_name for one in people}
-        words["owner"] = names.get(chosen["owner"], _("Somebody who left"))
-    return list(words.values())
 
 
 def _may(request: ConsoleRequest) -> dict[str, Any]:

@@ -43,7 +43,7 @@ from opsledger.ledger.actions.replays import (
 from opsledger.ledger.actions.settle import By, Refused
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Replay
-from opsledger.ledger.queries import holds, replays
+from opsledger.ledger.queries import bulk, holds, replays
 from opsledger.ledger.queries.operations import OperationFilter
 from opsledger.ledger.queries.replay_plans import (
     EmptyScope,
@@ -120,6 +120,8 @@ def _scope(request: ConsoleRequest) -> Scope:
     team_id = request.team.pk
     if request.GET.get("from") == "operations":
         return _scope_of_list(request)
+    if "selection" in request.GET:
+        return _scope_of_selection(request)
     if request.GET.get("from") == "inbox":
         chosen = InboxFilter.read(request.GET, team_id, request.user.pk)
         words = [chosen.wanted.view.value, *(f"{name} {value}" for name, value in chosen.chosen.items())]
@@ -130,6 +132,15 @@ def _scope(request: ConsoleRequest) -> Scope:
         operation_id for operation_id, _number in holds.steps_of(holds.existing(ticked, [team_id]))
     ]
     return scope_of_ids(team_id, operations)
+
+
+def _scope_of_selection(request: ConsoleRequest) -> Scope:
+    """The operations of a selection of this team, as it was frozen."""
+    chosen = bulk.selection_of(_read("sel", request.GET["selection"]), [request.team.pk])
+    if chosen is None:
+        raise Http404(_("There is no such selection in this team."))
+    words = _("a selection: %(words)s") % {"words": chosen.words}
+    return scope_of_ids(request.team.pk, bulk.operations_of(chosen.id), words)
 
 
 def _scope_of_list(request: ConsoleRequest) -> Scope:
@@ -246,10 +257,10 @@ def plan_file(request: ConsoleRequest) -> HttpResponseBase:
     """Every step of a frozen plan as it stands now, as a file. Nothing is written here."""
     made = plan_again(_frozen(request), database_now())
     name = f"plan-{ids.public('rpl', made.id)}.csv"
-    return _file(name, lines(replay_pages.PLAN_HEADER, replay_pages.plan_cells(made)))
+    return csv_file(name, lines(replay_pages.PLAN_HEADER, replay_pages.plan_cells(made)))
 
 
-def _file(name: str, content: Any) -> HttpResponseBase:
+def csv_file(name: str, content: Any) -> HttpResponseBase:
     response = StreamingHttpResponse(content, content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     no_store(response)
@@ -284,7 +295,7 @@ def report(request: ConsoleRequest, replay: str) -> HttpResponseBase:
     """Every item with its result, as a file."""
     line = _of_teams(request, replay)
     cells = replay_pages.report_cells(replays.every_item(line.id))
-    return _file(f"{replay}.csv", lines(replay_pages.REPORT_HEADER, cells))
+    return csv_file(f"{replay}.csv", lines(replay_pages.REPORT_HEADER, cells))
 
 
 def _of_teams(request: ConsoleRequest, text: str) -> ReplayLine:

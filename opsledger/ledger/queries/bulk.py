@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -79,6 +79,15 @@ def groups_of(selection_id: UUID) -> list[Group]:
     ]
 
 
+def remaining(groups: Iterable[Group]) -> list[Chosen]:
+    """What is left of a selection: holds that are still open, and as they were seen."""
+    return [
+        replace(group.chosen, count=group.chosen.count - group.moved)
+        for group in groups
+        if group.chosen.count > group.moved
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class ChosenLine:
     position: int
@@ -113,6 +122,15 @@ def lines_of(selection_id: UUID, *, after: int = 0, size: int = PAGE) -> list[Ch
         ChosenLine(row.position, row.hold_id, HoldReason(row.reason), *row[3:])
         for row in _rows(_LINES, [selection_id, after, size + 1])
     ]
+
+
+def operations_of(selection_id: UUID) -> list[UUID]:
+    """The operations of its holds, each once; holds about a destination or an event have none."""
+    query = (
+        "SELECT DISTINCT h.operation_id FROM ledger_selectionitem i JOIN ledger_hold h ON h.id = i.hold_id"
+        " WHERE i.selection_id = %s AND h.operation_id IS NOT NULL ORDER BY 1"
+    )
+    return [row.operation_id for row in _rows(query, [selection_id])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +175,13 @@ def runs_of(selection_id: UUID) -> list[RunLine]:
     """The runs of a selection, newest first; at most RUNS_MAX."""
     query = f"{_RUN} WHERE r.selection_id = %s ORDER BY r.id DESC LIMIT {RUNS_MAX}"
     return [_run(row) for row in _rows(query, [selection_id])]
+
+
+def page_of(team_id: UUID, *, before: UUID | None = None, size: int = PAGE) -> list[RunLine]:
+    """Runs of a team, newest first: `size` and one more where there is one."""
+    below = "AND r.id < %s" if before else ""
+    query = f"{_RUN} WHERE r.team_id = %s {below} ORDER BY r.id DESC LIMIT {size + 1}"
+    return [_run(row) for row in _rows(query, [team_id, *([before] if before else [])])]
 
 
 def _run(row: Any) -> RunLine:

@@ -346,6 +346,12 @@ def counts(team_id: UUID, person_id: UUID) -> Counts:
     )
 
 
+def count_of(wanted: Wanted, most: int) -> int:
+    """How many open holds a view shows; at most so many are counted."""
+    query, parameters = _picked(wanted, database_now(), after=None, before=None, limit=most)
+    return int(_rows(f"SELECT count(*) FROM ({query}) x", parameters)[0].count)
+
+
 def new_since(wanted: Wanted, last_id: UUID) -> int:
     """Open holds of this view that were opened after the one with `last_id`; at most COUNT_MAX."""
     parts, parameters, reasons = _conditions(wanted, database_now())
