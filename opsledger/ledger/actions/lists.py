@@ -17,7 +17,7 @@ from opsledger.ledger.actions.change import Change, NewEvidence
 from opsledger.ledger.actions.settle import By, Decision, Refused, answer_change
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import ReferenceList, Selection
-from opsledger.ledger.queries.bulk import groups_of, text_of
+from opsledger.ledger.queries.bulk import groups_of, remaining, text_of
 from opsledger.ledger.queries.lists import NOT_NAMED, Look, headings_for, identities_of, targets_of
 from opsledger.lib.ids import new_id, public
 from opsledger.rules.answers import Answer
@@ -34,7 +34,7 @@ def keep_list(selection: Selection, content: bytes, by: By, *, file_name: str = 
 
     Refused where the selection is not asked whether it happened, and where the list can't be read as a whole.
     """
-    why = why_not(Verb.HAPPENED, [one.chosen for one in groups_of(selection.pk)])
+    why = why_not(Verb.HAPPENED, remaining(groups_of(selection.pk)))
     if why:
         raise Refused(why)
     targets = targets_of(selection.pk, Verb.HAPPENED)

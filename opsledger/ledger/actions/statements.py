@@ -16,7 +16,7 @@ from opsledger.ledger.actions.lists import plain_name
 from opsledger.ledger.actions.settle import REASON_LENGTH_MAX, By, Refused
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import ProviderStatement, Selection, StatementCover
-from opsledger.ledger.queries.bulk import groups_of
+from opsledger.ledger.queries.bulk import groups_of, remaining
 from opsledger.ledger.queries.lists import Target, headings_for, identities_of, targets_of
 from opsledger.lib.ids import new_id
 from opsledger.rules.bulk import Verb
@@ -46,7 +46,7 @@ def keep_statement(selection: Selection, said: Said, by: By) -> ProviderStatemen
     It covers the holds that its list names, or all, as far as they still ask whether it happened and have not changed since
     they were chosen. Refused where that is none, and where something is missing or can't be read.
     """
-    why = why_not(Verb.ABSENT, [one.chosen for one in groups_of(selection.pk)])
+    why = why_not(Verb.ABSENT, remaining(groups_of(selection.pk)))
     if why:
         raise Refused(why)
     said = replace(said, words=said.words.replace("\x00", "␀"))
