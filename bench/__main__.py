@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench import house, parts
+from bench import house, parts, selected
 from bench.figures import Line, table
 from bench.house import ChildFailed, House, NoServers
 
@@ -21,6 +21,7 @@ PARTS: dict[str, Callable[[parts.Run], list[Line]]] = {
     "sandbox": parts.sandbox,
     "costs": parts.costs,
     "replays": parts.replays,
+    "selections": selected.selections,
     "pages": parts.pages,
     "history": parts.intake_with_history,
 }

@@ -28,14 +28,15 @@ class Size:
     history: int
     open_holds: int
     replayed: int
+    selected: int
 
     def with_rounds(self, rounds: int) -> Size:
         return dataclasses.replace(self, rounds=rounds)
 
 
-FULL = Size(3, 5, 4_000, 1_000, 4_000, 50, 10_000, 1_000_000, 2_000, 10_000)
-QUICK = Size(1, 2, 1_000, 300, 1_000, 15, 2_000, 20_000, 500, 2_000)
-TINY = Size(1, 1, 40, 20, 40, 2, 300, 600, 60, 200)
+FULL = Size(3, 5, 4_000, 1_000, 4_000, 50, 10_000, 1_000_000, 2_000, 10_000, 5_000)
+QUICK = Size(1, 2, 1_000, 300, 1_000, 15, 2_000, 20_000, 500, 2_000, 1_000)
+TINY = Size(1, 1, 40, 20, 40, 2, 300, 600, 60, 200, 60)
 
 
 @dataclass(frozen=True)

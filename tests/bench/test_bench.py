@@ -24,7 +24,7 @@ def run_bench(*words: str, without: str = "") -> subprocess.CompletedProcess[str
 
 
 def test_a_tiny_run_prints_a_line_with_its_ratio_for_everything_it_measured() -> None:
-    done = run_bench("--tiny", "--only", "intake", "worker", "pages", "replays")
+    done = run_bench("--tiny", "--only", "intake", "worker", "pages", "replays", "selections")
 
     assert done.returncode == 0, done.stderr
     rows = {
@@ -36,6 +36,8 @@ def test_a_tiny_run_prints_a_line_with_its_ratio_for_everything_it_measured() ->
         "worker, no-op wire, 2 processes",
         "inbox: page of 50, database",
         "replay: planning",
+        "selection: a whole view assigned, 1 process",
+        "inbox: page of 50 of 60 open holds",
     ):
         assert re.fullmatch(r"\d+\.\d\d", rows[name][4].strip()), rows[name]
 

@@ -265,7 +265,7 @@ def record_broken(run_id: UUID, position: int) -> None:
         run = _take(run_id)
         if run is not None:
             items = BulkItem.objects.filter(run_id=run_id, position=position, result="")
-            _write(run, {one.hold_id: Said(BulkResult.REFUSED, BROKEN) for one in items})
+            _write(run, list(items), {one.hold_id: Said(BulkResult.REFUSED, BROKEN) for one in items})
 
 
 def _take(run_id: UUID) -> BulkRun | None:
@@ -296,14 +296,14 @@ def _record_batch(run_id: UUID, do: Doer, size: int, prepared: Mapping[UUID, Any
         changed = {
             one.hold_id: Said(BulkResult.SKIPPED, CHANGED) for one in items if one.hold_id not in ready
         }
-        _write(run, said | changed)
+        _write(run, items, said | changed)
         return len(items)
 
 
 _RESULTS = """
 UPDATE ledger_bulkitem i SET result = x.result, why = x.why, said_at = now()
-  FROM json_to_recordset(%s::json) AS x(hold_id uuid, result text, why text)
- WHERE i.run_id = %s AND i.hold_id = x.hold_id AND i.result = ''
+  FROM json_to_recordset(%s::json) AS x(id bigint, result text, why text)
+ WHERE i.id = x.id AND i.result = ''
 """
 # One's own act does not make one's own selection stale.
 _VERSIONS = """
@@ -313,11 +313,12 @@ UPDATE ledger_selectionitem s SET version = h.version FROM ledger_hold h
 _COUNT = "UPDATE ledger_bulkrun SET {moves} WHERE id = %s"
 
 
-def _write(run: BulkRun, said: Mapping[UUID, Said]) -> None:
-    rows = [{"hold_id": str(hold_id), "result": one.result, "why": one.why} for hold_id, one in said.items()]
+def _write(run: BulkRun, items: Sequence[BulkItem], said: Mapping[UUID, Said]) -> None:
+    results = [(item.pk, said[item.hold_id]) for item in items if item.hold_id in said]
+    rows = [{"id": item_id, "result": one.result, "why": one.why} for item_id, one in results]
     done = [hold_id for hold_id, one in said.items() if one.result is BulkResult.DONE]
     with connection.cursor() as cursor:
-        cursor.execute(_RESULTS, [json.dumps(rows), run.pk])
+        cursor.execute(_RESULTS, [json.dumps(rows)])
         cursor.execute(_VERSIONS, [run.selection_id, done])
     _count(run, Counter(one.result for one in said.values()))
 
