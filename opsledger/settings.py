@@ -197,7 +197,10 @@ if WHITENOISE_USE_FINDERS:
 
 # One limit for every body that comes in, named in the 413 (docs/api.md). Django's own limit stays above it.
 INTAKE_BODY_BYTES_MAX = env.number("INTAKE_BODY_BYTES_MAX", 1_048_576, least=1_024, most=67_108_864)
-DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * INTAKE_BODY_BYTES_MAX + 1_048_576
+# A list that somebody pastes into a page may be longer than a body (docs/triage.md).
+DATA_UPLOAD_MAX_MEMORY_SIZE = max(2 * INTAKE_BODY_BYTES_MAX, 4_000_000) + 1_048_576
+DATA_UPLOAD_MAX_NUMBER_FILES = 4
+FILE_UPLOAD_HANDLERS = ["opsledger.console.uploads.KeptSmall"]
 
 REDIS_URL = env.url("REDIS_URL", "redis://localhost:6379/0", ("redis", "rediss", "unix"))
 # How many requests one worker process may have in flight at once; also the size of a claim.

@@ -90,6 +90,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.TRIES_USED_UP: "Tries used up; one more is granted",
     Reason.NOBODY_CLAIMED: "Nobody claimed it; offered again",
     Reason.TOO_LATE: "Past its latest moment; sent late",
+    Reason.STATED_ABSENT: "Did not happen, says the provider; sent again",
     Reason.PROTECTED: "Unknown; again under protection",
     Reason.CAN_BE_ASKED: "Unknown; the destination is asked first",
     Reason.AFTER_A_STEP_THAT_RUNS: "Follows an earlier step that runs",
@@ -132,7 +133,8 @@ def protection_of(item: PlanItem, now: datetime) -> ProtectionWords:
         item.protected,
         state=None,
         attempts=item.attempt_count,
-        may_have_had_effect=item.verdict.kind is VerdictKind.SEND_PROTECTED,
+        may_have_had_effect=item.verdict.kind is VerdictKind.SEND_PROTECTED
+        or item.verdict.reason is Reason.STATED_ABSENT,
         accepted=False,
         now=now,
     )

@@ -50,6 +50,12 @@ SAYS: Mapping[Verb, str] = {
     Verb.NEXT_CHECK: noop("Each stays open as still unknown, and is due then. Nothing is sent."),
     Verb.NOTE: noop("The same note on each. It changes no state."),
     Verb.END_FAILED: noop("Each ends as failed, proven without effect. Nothing is sent again."),
+    Verb.HAPPENED: noop(
+        "By the destination’s own list: what it names by identity is shown first, then confirmed."
+    ),
+    Verb.ABSENT: noop(
+        "By the provider’s statement: what it covers is shown first, then goes into a replay’s plan."
+    ),
     Verb.PLAN_REPLAY: noop("Shows first what would run. Planning writes and sends nothing."),
 }
 # Those with a form or a way on the selection's page, in its order.
@@ -59,6 +65,8 @@ SHOWN = (
     Verb.CHECK_NOW,
     Verb.NEXT_CHECK,
     Verb.NOTE,
+    Verb.HAPPENED,
+    Verb.ABSENT,
     Verb.END_FAILED,
     Verb.PLAN_REPLAY,
 )

@@ -272,6 +272,9 @@ class Teller:
             facts.append((_("Reference"), str(entry.body["reference"])))
             compared = _("Field by field") if entry.body.get("compared") else _("Nothing was compared")
             facts.append((_("Compared"), compared))
+        if entry.body.get("list"):
+            facts.append((_("List"), ids.public("lst", UUID(str(entry.body["list"])))))
+            facts.append((_("Line"), str(entry.body.get("line", ""))))
         if entry.body.get("revision"):
             facts.append((_("Revision"), str(entry.body["revision"])))
         if entry.body.get("changed"):
@@ -321,9 +324,11 @@ class Teller:
             for step, version in sorted((entry.body.get("rebound") or {}).items())
         ]
         text = _("By choice: %(what)s.") % {"what": wording.listed(rebound)} if rebound else ""
-        shown = ((_("Replay"), ids.public("rpl", UUID(str(entry.body["replay"])))),)
+        shown = [(_("Replay"), ids.public("rpl", UUID(str(entry.body["replay"]))))]
+        if entry.body.get("statement"):
+            shown.append((_("Provider’s statement"), ids.public("stm", UUID(str(entry.body["statement"])))))
         return Item(
-            entry.at, "n-replays", title, about="decisions", text=text, quotes=_quotes(entry), facts=shown,
+            entry.at, "n-replays", title, about="decisions", text=text, quotes=_quotes(entry), facts=tuple(shown),
             key=str(entry.seq),
         )  # fmt: skip
 

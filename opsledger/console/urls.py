@@ -11,12 +11,14 @@ from opsledger.console.views import (
     holds,
     inbox,
     incidents,
+    lists,
     operation,
     operations,
     proposals,
     replays,
     selections,
     settings,
+    statements,
 )
 
 urlpatterns = [
@@ -42,6 +44,17 @@ urlpatterns = [
     path("selections/runs/<str:run>/items.csv", selections.run_file, name="bulk_run_file"),
     path("selections/<str:selection>/", selections.selection_page, name="selection"),
     path("selections/<str:selection>/runs/", selections.begin_run, name="begin_bulk_run"),
+    # what somebody brings about them
+    path("selections/<str:selection>/list/", lists.list_form, name="list_form"),
+    path("selections/<str:selection>/list/keep", lists.keep, name="keep_list"),
+    path("selections/<str:selection>/list/<str:given>/", lists.list_page, name="reference_list"),
+    path("selections/<str:selection>/list/<str:given>/rows.csv", lists.rows_file, name="reference_list_file"),
+    path("selections/<str:selection>/list/<str:given>/read", lists.read, name="read_list"),
+    path("selections/<str:selection>/list/<str:given>/apply", lists.apply, name="apply_list"),
+    path("selections/<str:selection>/statement/", statements.statement_form, name="statement_form"),
+    path("selections/<str:selection>/statement/keep", statements.keep, name="keep_statement"),
+    path("selections/<str:selection>/statement/<str:given>/", statements.statement_page, name="statement"),
+    path("selections/<str:selection>/statement/<str:given>/file", statements.file, name="statement_file"),
     # one hold
     path("holds/<str:hold>/", holds.hold_page, name="hold"),
     path("holds/<str:hold>/settle", holds.settle, name="settle_hold"),

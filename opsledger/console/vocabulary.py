@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from opsledger.rules.bulk import BulkResult, BulkState
+from opsledger.rules.list_matching import Cover, Match
 from opsledger.rules.profile import ProtectionKind
 from opsledger.rules.replay_words import ReplayState
 from opsledger.rules.states import HoldReason, NoChange, OperationState, Outcome, StepState
@@ -38,6 +39,8 @@ KINDS = {
     "item": "Step in a replay",
     "bulk_run": "Bulk run",
     "bulk_item": "Hold in a bulk run",
+    "list_row": "Row of a list of references",
+    "cover": "Hold beside a provider’s statement",
     "token": "API token",
     "person": "Person",
 }
@@ -52,6 +55,8 @@ _KIND_OF_ENUM: dict[type[Enum], str] = {
     ReplayState: "replay",
     BulkState: "bulk_run",
     BulkResult: "bulk_item",
+    Match: "list_row",
+    Cover: "cover",
 }
 
 _ROWS: dict[str, tuple[tuple[str, str, str, str], ...]] = {
@@ -378,6 +383,43 @@ _ROWS: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ("refused", "Refused", "access-refused", "The rules said no, and why. Nothing was changed."),
         ("left", "Left alone", "cancelled", "There was nothing to do for it, and it says why."),
         ("open", "Still to come", "waiting", "Its turn has not come."),
+    ),
+    "list_row": (
+        ("matches", "Matches", "confirmed", "It carries the identity of a hold that was selected."),
+        (
+            "to_be_read",
+            "To be read",
+            "waiting",
+            "It names only a reference; the destination is read to see whose it is.",
+        ),
+        (
+            "differs",
+            "Differs",
+            "differs",
+            "It is about a hold, but a decisive field of the list is another one.",
+        ),
+        ("two_records", "Two records", "duplicate", "The list says two things of one identity."),
+        (
+            "reference_twice",
+            "Reference twice",
+            "duplicate",
+            "The list gives one reference to several identities.",
+        ),
+        ("taken", "Reference taken", "differs", "Another operation holds this reference already."),
+        ("changed", "Hold changed", "skipped", "The hold was closed or changed since it was selected."),
+        ("not_asked", "Not asked", "skipped", "The hold does not ask whether it happened."),
+        ("repeated", "Said before", "skipped", "Another row says the same."),
+        ("no_reference", "No reference", "data-missing", "It names an identity and no reference."),
+        ("no_such_identity", "Not selected", "skipped", "No hold that was selected has this identity."),
+        ("not_read", "Not found by it", "unknown", "The destination did not tell whose reference it is."),
+        ("only_reference", "Reference only", "unknown", "The destination can’t be read by a reference."),
+        ("unreadable", "Unreadable", "data-missing", "The row itself can’t be read."),
+    ),
+    "cover": (
+        ("covered", "Covered", "confirmed", "The statement says that it did not happen."),
+        ("not_named", "Not named", "unknown", "The statement’s list does not name it."),
+        ("changed", "Changed", "skipped", "The hold was closed or changed since it was selected."),
+        ("not_asked", "Not asked", "skipped", "The hold does not ask whether it happened."),
     ),
     "token": (
         ("active", "Active", "confirmed", "It opens the API within its scopes."),

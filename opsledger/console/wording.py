@@ -788,6 +788,8 @@ ENTRY_WORDS: Mapping[str, str] = {
     "replay_finished": noop("Replay ended"),
     "bulk_begun": noop("Bulk run begun"),
     "bulk_aborted": noop("Bulk run aborted"),
+    "list_kept": noop("List of references kept"),
+    "statement_kept": noop("Provider’s statement kept"),
 }
 # Kinds of actors: all of them, and one of them, whose name stands after it.
 ACTOR_WORDS: Mapping[str, tuple[str, str]] = {
@@ -806,6 +808,7 @@ _EVIDENCE_WORDS: Mapping[str, str] = {
     "lookup": noop("Lookup"),
     "report": noop("Delivery report"),
     "statement": noop("A person’s statement"),
+    "list": noop("Row of the destination’s list"),
 }
 
 

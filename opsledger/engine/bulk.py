@@ -14,8 +14,9 @@ from uuid import UUID
 
 from django.db import InterfaceError, OperationalError
 
-from opsledger.engine import bell, shift
+from opsledger.engine import bell, lists, shift
 from opsledger.ledger.actions import bulk_verbs
+from opsledger.ledger.actions import lists as list_verbs
 from opsledger.ledger.actions.bulk import Doer, open_items, record_batch, record_broken
 from opsledger.ledger.models import BulkItem, BulkRun
 from opsledger.ledger.queries.bulk import open_runs
@@ -45,6 +46,7 @@ DEEDS: dict[Verb, Deed] = {
     Verb.CHECK_NOW: Deed(bulk_verbs.check_now, 100, wakes="reconcile"),
     Verb.NEXT_CHECK: Deed(bulk_verbs.next_check, 100),
     Verb.END_FAILED: Deed(bulk_verbs.end_failed, 100, wakes="dispatch"),
+    Verb.HAPPENED: Deed(list_verbs.happened, 50, prepare=lists.readings_of, wakes="dispatch"),
 }
 
 

@@ -19,6 +19,7 @@ from uuid import UUID
 
 from django.core.signing import BadSignature, Signer
 
+from opsledger.lib.ids import public
 from opsledger.rules.protection import Protected
 from opsledger.rules.replays import Reason, Verdict, VerdictKind
 
@@ -87,6 +88,18 @@ class PlanWorkflow:
 
 
 @dataclass(frozen=True, slots=True)
+class StatementRef:
+    """A provider's statement that a plan rests on; by its digest it is exactly the one that was read."""
+
+    id: UUID
+    digest: str  # in hex
+
+    @property
+    def name(self) -> str:
+        return public("stm", self.id)
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     id: UUID
     team_id: UUID
@@ -95,6 +108,7 @@ class Plan:
     items: list[PlanItem]  # by operation and step
     destinations: list[PlanDestination] = field(default_factory=list)
     workflows: list[PlanWorkflow] = field(default_factory=list)
+    statement: StatementRef | None = None
 
     @property
     def running(self) -> list[PlanItem]:
@@ -115,12 +129,14 @@ class Plan:
         return any(item.verdict.reason is Reason.REJECTED for item in self.items)
 
     def digest(self) -> str:
-        return digest_of(self.items)
+        return digest_of(self.items, self.statement)
 
 
-def digest_of(items: Iterable[PlanItem]) -> str:
-    """SHA-256 in hex over the items in their order, each part with its length in front."""
+def digest_of(items: Iterable[PlanItem], statement: StatementRef | None = None) -> str:
+    """SHA-256 in hex over the items in their order, each part with its length in front, and the statement before them."""
     fed = hashlib.sha256(b"opsledger-replay-plan-1")
+    if statement is not None:
+        fed.update(f"statement:{statement.id.hex}:{statement.digest}".encode())
     for item in items:
         verdict = item.verdict
         parts = (
@@ -157,6 +173,7 @@ class FrozenPlan:
     digest: str
     scope: str
     newest: frozenset[str]
+    statement: StatementRef | None
     operations: list[tuple[UUID, int]]  # with their versions
     items: dict[tuple[UUID, int], tuple[Verdict, bytes]]
 
@@ -173,6 +190,7 @@ def freeze(plan: Plan, person_id: Any) -> str:
         "digest": plan.digest(),
         "scope": plan.scope,
         "newest": sorted(plan.newest),
+        "statement": [plan.statement.id.hex, plan.statement.digest] if plan.statement else None,
         "codes": list(codes),
         "operations": len(steps),
         "items": len(plan.items),
@@ -224,11 +242,16 @@ def _read(header: Mapping[str, Any], columns: bytes, team_id: UUID) -> FrozenPla
         digest=header["digest"],
         scope=header["scope"],
         newest=frozenset(header["newest"]),
+        statement=_statement(header.get("statement")),
         operations=list(zip(known, struct.unpack(f">{operations}I", versions), strict=True)),
         items={
             key: (verdicts[codes[place]], marks[8 * place : 8 * place + 8]) for place, key in enumerate(keys)
         },
     )
+
+
+def _statement(written: Any) -> StatementRef | None:
+    return StatementRef(UUID(written[0]), str(written[1])) if written else None
 
 
 def _code(verdict: Verdict) -> tuple[str, str, str]:

@@ -186,10 +186,11 @@ _DRAWN_ALIKE = str.maketrans("аеорсухіјѕԁһӏοαν", "aeopcyxijsdhlo
 
 def looks_the_same(one: str, other: str) -> bool:
     """Two different ids that a person may take for one: case, spaces, composed or look-alike letters."""
-    return one != other and _skeleton(one) == _skeleton(other)
+    return one != other and skeleton(one) == skeleton(other)
 
 
-def _skeleton(text: str) -> str:
+def skeleton(text: str) -> str:
+    """What is left of an id when everything is folded that a reader may overlook. For warnings only, never to match by."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     seen = (char for char in folded if not char.isspace() and unicodedata.category(char) not in {"Cf", "Cc"})
     return "".join(seen).translate(_DRAWN_ALIKE)

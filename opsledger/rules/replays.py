@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from opsledger.rules import settling
-from opsledger.rules.answers import Answer, Given, answered, grant
+from opsledger.rules.answers import Answer, Given, answered, answers_for, grant
 from opsledger.rules.learning import begin_to_look
 from opsledger.rules.next_step import (
     Policies,
@@ -49,6 +49,7 @@ class Reason(StrEnum):
     TRIES_USED_UP = "tries_used_up"
     NOBODY_CLAIMED = "nobody_claimed"
     TOO_LATE = "too_late"
+    STATED_ABSENT = "stated_absent"
     PROTECTED = "protected"
     CAN_BE_ASKED = "can_be_asked"
     AFTER_A_STEP_THAT_RUNS = "after_a_step_that_runs"
@@ -66,7 +67,7 @@ class Reason(StrEnum):
     NEEDS_DECISION = "needs_decision"
 
 
-# `{detail}`: the hold's reason, the other replay, the other operation, the earlier step, the missing fields.
+# `{detail}`: the hold's reason, the other replay, the other operation, the earlier step, the missing fields, the statement.
 SENTENCES: Mapping[Reason, str] = {
     Reason.CONFIRMED: "Its effect is proven; nothing is sent.",
     Reason.ACCEPTED: "The destination has taken it over; nothing is sent.",
@@ -77,6 +78,7 @@ SENTENCES: Mapping[Reason, str] = {
     Reason.TRIES_USED_UP: "Nothing took effect, and its tries are used up; one more is granted.",
     Reason.NOBODY_CLAIMED: "Nobody claimed it; it is offered again.",
     Reason.TOO_LATE: "It was never sent and its latest moment is past; it is sent late.",
+    Reason.STATED_ABSENT: "The provider states that it did not happen (statement {detail}). The same request goes again.",
     Reason.PROTECTED: "Its outcome is unknown; the same request goes again under protection.",
     Reason.CAN_BE_ASKED: "Its outcome is unknown; the destination is asked first, and its answer decides.",
     Reason.AFTER_A_STEP_THAT_RUNS: "It follows when step {detail} is done.",
@@ -102,6 +104,19 @@ _ANSWERED: Mapping[HoldReason, tuple[Reason, Answer]] = {
     HoldReason.TOO_LATE: (Reason.TOO_LATE, Answer.MORE_TRIES),
 }
 _OF_UNKNOWN = frozenset({HoldReason.OUTCOME_UNKNOWN, HoldReason.PROTECTION_EXPIRED})
+_ANSWERS: Mapping[Reason, Answer] = {
+    **dict(_ANSWERED.values()),
+    Reason.STATED_ABSENT: Answer.ABSENT_SEND_AGAIN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What a provider's statement covers of one step: the question as it was then, and no later one."""
+
+    statement: str  # by which name it goes
+    hold_id: str
+    attempt_count: int  # that had been made; of a later attempt the statement says nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +125,9 @@ class Beside:
 
     replaced_by: str = ""  # the operation that replaces this one
     other_replays: Mapping[int, str] | None = None  # by step number: the open replay that it is part of
+    stated_absent: Mapping[int, Stated] | None = (
+        None  # by step number: a provider says that it did not happen
+    )
 
 
 NOTHING_BESIDE = Beside()
@@ -136,7 +154,7 @@ class Verdict:
     @property
     def answer(self) -> Answer | None:
         """What the start of the replay answers to the step's hold; None: the engine sends it by itself."""
-        return next((answer for reason, answer in _ANSWERED.values() if reason is self.reason), None)
+        return _ANSWERS.get(self.reason)
 
 
 def verdict_of(
@@ -148,7 +166,8 @@ def verdict_of(
     2. Ended, cancelled, replaced, in flight, held by another question, in another open replay: refused.
     3. Behind an earlier step: it waits, whatever it is.
     4. Never sent, or proven to have changed nothing: it is sent.
-    5. Unknown: under protection, by a lookup first, or not at all.
+    5. Unknown: sent again where the provider states that it did not happen; else under protection, by a lookup first,
+       or not at all.
     """
     return _kept(step) or _refused(operation, step, beside) or _open(operation, step, policies, now, beside)
 
@@ -211,7 +230,7 @@ def _open(operation: Operation, step: Step, policies: Policies, now: datetime, b
         reason = Reason.AFTER_A_STEP_THAT_RUNS if runs else Reason.AFTER_A_STEP_THAT_STANDS
         return Verdict(VerdictKind.BEHIND, reason, str(earlier.number))
     if step.state is StepState.UNKNOWN:
-        return _of_unknown(step, policies, now)
+        return _of_stated(operation, step, beside) or _of_unknown(step, policies, now)
     missing = policies[step.number].render(operation, step).missing if step.request_digest is None else ()
     if missing:
         return _refuse(Reason.DATA_MISSING, ", ".join(missing))
@@ -223,6 +242,18 @@ def _of_ready(operation: Operation, step: Step) -> Verdict:
     if hold is not None:
         return Verdict(VerdictKind.SEND, _ANSWERED[hold.reason][0])
     return Verdict(VerdictKind.SEND, Reason.NO_CHANGE if step.attempts else Reason.NEVER_SENT)
+
+
+def _of_stated(operation: Operation, step: Step, beside: Beside) -> Verdict | None:
+    """Only the question that the statement was made on is answered by it, and only where a person could answer so."""
+    stated, hold = (beside.stated_absent or {}).get(step.number), operation.hold_on(step.number)
+    if stated is None or hold is None or hold.reason not in _OF_UNKNOWN:
+        return None
+    if (hold.id, len(step.attempts)) != (stated.hold_id, stated.attempt_count):
+        return None
+    if Answer.ABSENT_SEND_AGAIN not in answers_for(operation, hold):
+        return None
+    return Verdict(VerdictKind.SEND, Reason.STATED_ABSENT, stated.statement)
 
 
 def _of_unknown(step: Step, policies: Policies, now: datetime) -> Verdict:
@@ -270,7 +301,7 @@ def mark_of(step: Step, verdict: Verdict, *bound: str) -> bytes:
 def begun(operation: Operation, number: int, verdict: Verdict, moment: Moment) -> Operation:
     """What the start of an item makes of its operation; nothing is sent here. NotNow where its verdict sends nothing.
 
-    1. Held without effect: the hold is answered, as a person would.
+    1. Held without effect, or stated to be: the hold is answered, as a person would.
     2. Unknown and protected: the same request again, at once; what asked about it is answered by that.
     3. Unknown, can be asked: lookups are made, and settle it. Its hold stays open until they do.
     4. Else the engine sends it by itself, and nothing changes.

@@ -29,7 +29,7 @@ from opsledger.rules.matching import LookAnswer, judge
 from opsledger.rules.next_step import Policies, Policy, Rendered
 from opsledger.rules.profile import ActionProfile, FinalEffectBy, ProtectionKind, ReplayMeaning, Retries
 from opsledger.rules.record import Act, Hold, KnownBy, Operation, Performer, Step
-from opsledger.rules.replays import RUNS, VerdictKind, begun, verdict_of
+from opsledger.rules.replays import RUNS, Beside, Reason, Stated, VerdictKind, begun, verdict_of
 from opsledger.rules.revisions import Approval, approved, moved_to_content
 from opsledger.rules.schedule import counts_as_look
 from opsledger.rules.settling import Moment, NotNow
@@ -86,6 +86,7 @@ class Scenario:
     withdraws: bool = False
     restores: bool = False
     replays: bool = False
+    states: bool = False  # its replays come with a provider's statement that it did not happen, true or not
     overlaps: bool = False  # lookups take time; things happen while one is under way
     taken: bool = False  # the references that its replies name belong to another operation
     not_after: float | None = None
@@ -468,6 +469,8 @@ class Walk:
     def _replay_events(self, node: Node, moment: Moment) -> Iterator[Step_]:
         """A replay begins each step that its verdict lets run. That something happened, no verdict overlooks."""
         for step in node.operation.steps:
+            if self.scenario.states:
+                yield from self._stated_events(node, step, moment)
             verdict = verdict_of(node.operation, step, self.policies, moment.now)
             hold("law 8: done is kept", (step.state in _DONE) == (verdict.kind is VerdictKind.KEEP))
             if verdict.kind in RUNS:
@@ -475,6 +478,24 @@ class Walk:
                 label = f"step {step.number} is replayed: {verdict.kind.value} ({verdict.reason.value})"
                 if after != node.operation and step.tries_extra < 2:
                     yield Event(label, "replay", step.number), self._moved(node, after)
+
+    def _stated_events(self, node: Node, step: Step, moment: Moment) -> Iterator[Step_]:
+        """A provider's statement about the question as it stands, or about an earlier one, which decides nothing."""
+        held = node.operation.hold_on(step.number)
+        if held is None:
+            return
+        for hold_id, attempts in ((held.id, len(step.attempts)), (held.id, 0), ("an earlier question", 1)):
+            beside = Beside(stated_absent={step.number: Stated("stm", hold_id, attempts)})
+            verdict = verdict_of(node.operation, step, self.policies, moment.now, beside)
+            if verdict.reason is not Reason.STATED_ABSENT:
+                continue
+            hold("law 4: stated of this question", (hold_id, attempts) == (held.id, len(step.attempts)))
+            after = begun(node.operation, step.number, verdict, moment)
+            peer = node.peers[step.number - 1]
+            denied = replace(peer, denied=peer.denied or bool(peer.happened))
+            event = Event(f"step {step.number} is stated not to have happened", "stated", step.number)
+            if step.tries_extra < 2:
+                yield event, self._moved(node, after, step.number, denied)
 
     def _operation_events(self, node: Node, moment: Moment) -> Iterator[Step_]:
         operation = node.operation
@@ -690,6 +711,25 @@ SCENARIOS = (
         sends_few=True,
     ),
     Scenario("replayed, final effect by report", _REPORTED_KEYED, replays=True, accepted_is_enough=True),
+    Scenario("stated not to have happened", recovers=False, replays=True, states=True, sends_few=True),
+    Scenario(
+        "stated not to have happened, key and lookup; cancelled",
+        _KEYED_BOTH,
+        recovers=False,
+        replays=True,
+        states=True,
+        cancels=True,
+        steps=1,
+    ),
+    Scenario(
+        "stated not to have happened, withdrawn",
+        _KEYED,
+        recovers=False,
+        replays=True,
+        states=True,
+        withdraws=True,
+        steps=1,
+    ),
     Scenario(
         "replayed, by an automation", _BOTH, recovers=False, performer=Performer.AUTOMATION, replays=True
     ),

@@ -192,7 +192,13 @@ def check_transition(before: Node, event: Event, after: Node, policies: Policies
         opened = any(one.outcome is None for one in step.attempts[len(was.attempts) :])
         hold("only a claim opens an attempt", not opened or event.kind == "claim")
         _check_change(was, step, event)
-    if event.kind not in {"answer", "withdraw", "version", "replay"}:  # another request is another question
+    if event.kind not in {
+        "answer",
+        "withdraw",
+        "version",
+        "replay",
+        "stated",
+    }:  # another request is another question
         kept = {(one.step, one.reason): one.id for one in old.holds}
         moved = [one for one in new.holds if kept.get((one.step, one.reason), one.id) != one.id]
         hold("an open question stays the same one", not moved)
@@ -405,6 +411,28 @@ def _check_replay(before: Node, event: Event, after: Node, moment: Moment) -> No
     hold("a replay answers its own step's question only", all(one in after.operation.holds for one in others))
 
 
+def _check_stated(before: Node, event: Event, after: Node, moment: Moment) -> None:
+    """A provider's statement answers one open question about an unknown outcome, as a person would, and sends nothing."""
+    was, step = before.operation.step(event.step), after.operation.step(event.step)
+    asked = before.operation.hold_on(event.step)
+    unknown = {HoldReason.OUTCOME_UNKNOWN, HoldReason.PROTECTION_EXPIRED}
+    hold("law 4: only an unknown step is stated", was.state is StepState.UNKNOWN)
+    hold("law 4: that a person is asked about", asked is not None and asked.reason in unknown)
+    hold("row 2: nothing of a cancelled operation", not before.operation.cancelled)
+    hold("law 8: nothing that happened", not {one.outcome for one in was.attempts} & HAPPENED)
+    hold("law 1: a statement sends nothing itself", len(step.attempts) == len(was.attempts))
+    for old, new in zip(was.attempts, step.attempts, strict=True):
+        said = (new.outcome, new.no_change, new.known_by)
+        absent = (Outcome.NO_CHANGE, NoChange.ABSENT, KnownBy.PERSON)
+        hold("law 3: it settles what is unknown, and nothing else", new == old or said == absent)
+        hold("law 3: all of it", (new != old) == (old.outcome is Outcome.UNKNOWN))
+    others = [one for one in before.operation.holds if one.step != event.step]
+    hold(
+        "a statement answers its own step's question only",
+        all(one in after.operation.holds for one in others),
+    )
+
+
 _OF: Mapping[str, Callable[[Node, Event, Node, Moment], None]] = {
     "claim": _check_claim,
     "lease": _check_lease,
@@ -412,6 +440,7 @@ _OF: Mapping[str, Callable[[Node, Event, Node, Moment], None]] = {
     "look": _check_look,
     "answer": _check_answer,
     "replay": _check_replay,
+    "stated": _check_stated,
 }
 
 

@@ -16,7 +16,17 @@ from opsledger.rules.learning import HAPPENED
 from opsledger.rules.next_step import Rendered
 from opsledger.rules.profile import Retries
 from opsledger.rules.record import Act, Attempt, KnownBy, Operation, Performer, Step
-from opsledger.rules.replays import RUNS, Beside, Reason, Verdict, VerdictKind, begun, mark_of, verdict_of
+from opsledger.rules.replays import (
+    RUNS,
+    Beside,
+    Reason,
+    Stated,
+    Verdict,
+    VerdictKind,
+    begun,
+    mark_of,
+    verdict_of,
+)
 from opsledger.rules.settling import NotNow, open_hold
 from opsledger.rules.states import HoldReason, NoChange, Outcome, StepState
 from opsledger.rules.transitions import Look
@@ -374,6 +384,116 @@ def test_what_does_not_run_can_not_be_begun(verdict: VerdictKind) -> None:
     world = World(*PLAIN)
     with pytest.raises(NotNow):
         begun(world.opened(), 1, Verdict(verdict, R.CONFIRMED), world.moment)
+
+
+# A provider's statement
+
+
+def covered(operation: Operation, **changed: object) -> Beside:
+    """What a statement about the step's question says of it."""
+    step, hold = operation.step(1), operation.hold_on(1)
+    stated = Stated("stm_1", hold.id if hold else "", len(step.attempts))
+    return Beside(stated_absent={1: replace(stated, **changed)})
+
+
+@pytest.mark.parametrize(
+    ("policies", "make"),
+    [(PLAIN, unknown), (KEY, expired), (KEY, unknown), (ASKABLE, unknown), (BOTH, expired)],
+    ids=["neither", "protection expired", "protected", "askable", "expired and askable"],
+)
+def test_what_the_provider_states_not_to_have_happened_is_sent_again(
+    policies: tuple, make: Callable[[World], Operation]
+) -> None:
+    world = World(*policies)
+    operation = make(world)
+
+    verdict = verdict_of(operation, operation.step(1), world.policies, world.now, covered(operation))
+    after = begun(operation, 1, verdict, world.moment)
+
+    assert (verdict.kind, verdict.reason, verdict.answer) == (
+        K.SEND,
+        R.STATED_ABSENT,
+        Answer.ABSENT_SEND_AGAIN,
+    )
+    assert "stm_1" in verdict.sentence
+    assert after.holds == []
+    assert [(one.no_change, one.known_by) for one in after.step(1).attempts] == [
+        (NoChange.ABSENT, KnownBy.PERSON)
+    ]
+    assert after.step(1).act is Act.SEND
+
+
+def confirmed_beside_unknown(world: World) -> Operation:
+    operation = expired(world)
+    step = operation.step(1)
+    step.attempts.append(Attempt("a2", 2, 1, T0, at(1), Outcome.CONFIRMED, reference="T-9"))
+    return operation
+
+
+@pytest.mark.parametrize(
+    ("make", "changed", "reason"),
+    [
+        (unknown, {"hold_id": "an earlier question"}, R.NEEDS_DECISION),
+        (unknown, {"attempt_count": 0}, R.NEEDS_DECISION),
+        (held_for(HoldReason.DISPUTED), {}, R.HELD),
+        (held_for(HoldReason.RECORD_DIFFERS), {}, R.HELD),
+        (held_for(HoldReason.DUPLICATE_FOUND), {}, R.HELD),
+        (lambda w: alarmed(w), {}, R.HELD),
+        (lambda w: w.sent(w.opened(), confirmed()), {}, R.CONFIRMED),
+        (lambda w: w.claim(w.opened()), {}, R.IN_FLIGHT),
+        (cancelled, {}, R.OPERATION_CANCELLED),
+        (given_up, {}, R.NEVER_KNOWN),
+        (lambda w: w.sent(w.opened(), REJECTED), {}, R.REJECTED),
+        (confirmed_beside_unknown, {}, R.NEEDS_DECISION),
+    ],
+    ids=[
+        "another question",
+        "an attempt since",
+        "disputed",
+        "differs",
+        "duplicate",
+        "integrity alarm",
+        "confirmed meanwhile",
+        "in flight",
+        "operation cancelled",
+        "closed as never known",
+        "rejected",
+        "another attempt is proven",
+    ],
+)
+def test_a_statement_sends_nothing_else(
+    make: Callable[[World], Operation], changed: dict[str, object], reason: Reason
+) -> None:
+    world = World(*PLAIN)
+    operation = make(world)
+
+    verdict = verdict_of(
+        operation, operation.step(1), world.policies, world.now, covered(operation, **changed)
+    )
+
+    assert verdict.reason is reason
+
+
+def test_a_statement_covers_only_the_steps_that_it_names() -> None:
+    world = World(*PLAIN, *PLAIN)
+    operation = unknown(world)
+    beside = Beside(stated_absent={2: Stated("stm_1", operation.holds[0].id, 1)})
+
+    verdict = verdict_of(operation, operation.step(1), world.policies, world.now, beside)
+
+    assert (verdict.kind, verdict.reason) == (K.REFUSE, R.NEEDS_DECISION)
+
+
+def test_a_reply_that_contradicts_a_statement_is_disputed_and_stops_the_resend() -> None:
+    world = World(*PLAIN)
+    operation = unknown(world)
+    verdict = verdict_of(operation, operation.step(1), world.policies, world.now, covered(operation))
+    sent_again = begun(operation, 1, verdict, world.moment)
+
+    late = world.hear(sent_again, confirmed("T-1"))
+
+    assert reasons(late) == [HoldReason.DISPUTED]
+    assert late.step(1).act is Act.NONE
 
 
 # Marks

@@ -57,6 +57,7 @@ from opsledger.ledger.queries.replay_plans import (
     scope_of_inbox,
 )
 from opsledger.ledger.queries.replays import WORDS, ReplayLine
+from opsledger.ledger.queries.statements import StatementLine, scope_of_statement, statement_of
 from opsledger.ledger.replay_plan import FrozenPlan, Plan, UnreadablePlan, freeze, thaw
 from opsledger.lib import ids
 from opsledger.lib.csv_lines import lines
@@ -109,11 +110,28 @@ def plan_page(request: ConsoleRequest) -> HttpResponse:
     """`operation` (several), `hold` (several), or `from` (operations, inbox) with that list's filter; `newest` (several)."""
     now = database_now()
     try:
-        made = plan(request.team.pk, _scope(request), now, newest=frozenset(request.GET.getlist("newest")))
+        stated = _statement(request)
+        made = plan(
+            request.team.pk,
+            scope_of_statement(stated) if stated else _scope(request),
+            now,
+            newest=frozenset(request.GET.getlist("newest")),
+            statement=stated.ref if stated else None,
+        )
     except (EmptyScope, ScopeTooLarge, UnknownOperations) as why:
         messages.error(request, str(why))
         return see_other(reverse("inbox" if request.GET.get("from") == "inbox" else "operations"))
     return page(request, PLAN, _plan_context(request, made, request.GET.urlencode()))
+
+
+def _statement(request: ConsoleRequest) -> StatementLine | None:
+    """The provider's statement that a plan of this team is to rest on."""
+    if "statement" not in request.GET:
+        return None
+    found = statement_of(_read("stm", request.GET["statement"]), [request.team.pk])
+    if found is None:
+        raise Http404(_("There is no such statement in this team."))
+    return found
 
 
 def _scope(request: ConsoleRequest) -> Scope:

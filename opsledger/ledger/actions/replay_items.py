@@ -10,7 +10,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -21,13 +21,14 @@ from opsledger.ledger import definitions
 from opsledger.ledger.actions.change import Change, NewEvidence, change_here
 from opsledger.ledger.actions.record import statement_evidence
 from opsledger.ledger.actions.replays import count_moves
-from opsledger.ledger.queries.replay_plans import besides_of
+from opsledger.ledger.queries.replay_plans import besides_of, bound_to
 from opsledger.ledger.records import Loaded
+from opsledger.ledger.replay_plan import StatementRef
 from opsledger.ledger.sql import statement
 from opsledger.lib.ids import public
 from opsledger.rules.record import Operation
 from opsledger.rules.replay_words import ItemResult, ReplayState
-from opsledger.rules.replays import Beside, Verdict, VerdictKind, begun, mark_of, verdict_of
+from opsledger.rules.replays import Beside, Reason, Verdict, VerdictKind, begun, mark_of, verdict_of
 from opsledger.rules.settling import Moment, NotNow
 from opsledger.rules.states import StepState
 
@@ -85,7 +86,11 @@ SELECT operation_id FROM ledger_replayitem
  WHERE replay_id = %s AND destination_id = %s AND state = 'waiting' AND leads ORDER BY position LIMIT %s
 """
 _LOCK_FREE = "SELECT id FROM ledger_operation WHERE id = ANY(%s) ORDER BY id FOR UPDATE SKIP LOCKED"
-_REPLAY = "SELECT id, name, actor, reason, state FROM ledger_replay WHERE id = %s FOR NO KEY UPDATE"
+_REPLAY = """
+SELECT r.id, r.name, r.actor, r.reason, r.state, r.statement_id, encode(s.digest, 'hex') AS statement_digest, s.how
+  FROM ledger_replay r LEFT JOIN ledger_providerstatement s ON s.id = r.statement_id
+ WHERE r.id = %s FOR NO KEY UPDATE OF r
+"""
 _ITEMS = """
 SELECT id, operation_id, step_id, number, destination_id, rebound_to_id, verdict, detail, mark, leads FROM ledger_replayitem
  WHERE replay_id = %s AND operation_id = ANY(%s) AND state = 'waiting' ORDER BY operation_id, number
@@ -131,9 +136,13 @@ def _begin_batch(room: _Room, wanted: Sequence[UUID]) -> tuple[int, int]:
         if replay.state != ReplayState.RUNNING or not free:
             return 0, 0
         turns = _turns(_rows(_ITEMS, [room.replay_id, free]))
-        besides = besides_of(free, own=room.replay_id)
+        statement = (
+            StatementRef(replay.statement_id, replay.statement_digest) if replay.statement_id else None
+        )
+        besides = besides_of(free, own=room.replay_id, statement=statement)
         for turn in turns.values():
-            turn.replay, turn.beside = replay, besides.get(turn.operation_id, Beside())
+            turn.replay, turn.statement = replay, statement
+            turn.beside = besides.get(turn.operation_id, Beside())
         _rebind(turns.values())
         change_here({turn.operation_id: turn.change() for turn in turns.values()})
         return _write_moves(room, [move for turn in turns.values() for move in turn.moves])
@@ -162,6 +171,7 @@ class _Turn:
     items: list[Any]
     replay: Any = None
     beside: Beside = field(default_factory=Beside)
+    statement: StatementRef | None = None
     rebound: dict[int, int] = field(default_factory=dict)  # step number: the definition's version number
     moves: list[_Move] = field(default_factory=list)
 
@@ -182,7 +192,8 @@ class _Turn:
                     said += self._said(loaded, item, verdict)
             made.evidence, made.quiet = tuple(said), not begun_steps
             made.answer = said[0].says if said else made.answer
-            made.facts = {**made.facts, "steps_begun": sorted(begun_steps)}
+            begun_ones = [verdicts[number] for number in sorted(begun_steps)]
+            made.facts = {**made.facts, "steps_begun": sorted(begun_steps), **self._stated(begun_ones)}
             return after
 
         facts = {
@@ -200,6 +211,16 @@ class _Turn:
         )
         return made
 
+    def _stated(self, begun_ones: Sequence[Verdict]) -> dict[str, Any]:
+        """What the line says of the statement that a step of this turn rests on, and how it was asked for."""
+        if self.statement is None or all(one.reason is not Reason.STATED_ABSENT for one in begun_ones):
+            return {}
+        return {
+            "statement": str(self.statement.id),
+            "statement_digest": self.statement.digest,
+            "checked_how": json.loads(self.replay.how),
+        }
+
     def _verdict(self, loaded: Loaded, moment: Moment, number: int) -> Verdict:
         return verdict_of(loaded.record, loaded.record.step(number), loaded.policies, moment.now, self.beside)
 
@@ -215,7 +236,8 @@ class _Turn:
         """Why the item is skipped ("" = it has begun), and the record."""
         step = loaded.record.step(item.number)
         runs_with = loaded.destination_version_ids[item.number]
-        if mark_of(step, verdict, loaded.workflow_version_id.hex, runs_with.hex) != bytes(item.mark):
+        bound = bound_to(verdict, loaded.workflow_version_id, runs_with, self.statement)
+        if mark_of(step, verdict, *bound) != bytes(item.mark):
             return f"moved:{verdict.reason.value}", after
         if verdict.kind is VerdictKind.BEHIND:
             return ("" if int(verdict.detail) in begun_steps else "moved:earlier_step"), after
@@ -231,7 +253,11 @@ class _Turn:
             return []
         says = verdict.answer.value if verdict.answer else "send_protected"
         sentence = f"Replay {public('rpl', self.replay.id)}: {verdict.sentence}"
-        return [statement_evidence(item.number, self.replay.actor, says, sentence)]
+        said = statement_evidence(item.number, self.replay.actor, says, sentence)
+        if verdict.reason is Reason.STATED_ABSENT and self.statement is not None:
+            facts = {"statement": self.statement.name}
+            said = replace(said, digest=bytes.fromhex(self.statement.digest), facts=facts)
+        return [said]
 
 
 def _turns(items: Iterable[Any]) -> dict[UUID, _Turn]:

@@ -168,7 +168,8 @@ def _written(plan: Plan, frozen: FrozenPlan, start: Start, by: By, paces: Mappin
         [
             Replay(
                 id=plan.id, team_id=plan.team_id, name=start.name.strip(), scope=plan.scope, reason="",
-                plan_digest=frozen.digest, actor=by.actor, started_by_id=by.person_id, started_at=now,
+                statement_id=plan.statement.id if plan.statement else None, plan_digest=frozen.digest,
+                actor=by.actor, started_by_id=by.person_id, started_at=now,
                 item_count=len(plan.items), **counts,
             )
         ],
@@ -191,9 +192,16 @@ def _written(plan: Plan, frozen: FrozenPlan, start: Start, by: By, paces: Mappin
         "mended": start.mended,
         "newest": sorted(plan.newest),
         "per_second": {one.slug: paces[one.id] for one in plan.destinations},
+        **_stated(plan),
     }
     append([Line("replay", plan.id, "replay_started", by.actor, body(facts))])
     return Opened(replay, True)
+
+
+def _stated(plan: Plan) -> dict[str, str]:
+    if plan.statement is None:
+        return {}
+    return {"statement": str(plan.statement.id), "statement_digest": plan.statement.digest}
 
 
 def _state(item: PlanItem, runs: set[tuple[UUID, int]]) -> ItemState:

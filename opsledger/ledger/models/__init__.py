@@ -8,6 +8,7 @@ from opsledger.ledger.models.destinations import SENDING_ID, Destination, Recove
 from opsledger.ledger.models.events import Delivery, Event, RawBody, Refusal
 from opsledger.ledger.models.holds import Hold
 from opsledger.ledger.models.incidents import Incident, IncidentAct, IncidentNote
+from opsledger.ledger.models.lists import ProviderStatement, ReadReference, ReferenceList, StatementCover
 from opsledger.ledger.models.operations import (
     Attempt,
     Evidence,
@@ -45,8 +46,11 @@ __all__ = [
     "Operation",
     "OperationEvent",
     "OperationParams",
+    "ProviderStatement",
     "RawBody",
+    "ReadReference",
     "Recovery",
+    "ReferenceList",
     "Refusal",
     "Replay",
     "ReplayDestination",
@@ -55,6 +59,7 @@ __all__ = [
     "Selection",
     "SelectionItem",
     "SendingSwitch",
+    "StatementCover",
     "Step",
     "StepRequest",
 ]

@@ -331,6 +331,7 @@ class Evidence(models.Model):
         LOOKUP = "lookup"
         REPORT = "report"
         STATEMENT = "statement"
+        LIST = "list"  # a row of a destination's list of references
         AUTOMATION = "automation"
 
     id = models.UUIDField(primary_key=True, default=new_id)

@@ -31,6 +31,9 @@ class Replay(models.Model):
     state = models.TextField(default=ReplayState.RUNNING)
     version = models.IntegerField(default=1)  # decisions carry it; items do not move it
     plan_digest = models.TextField()
+    statement = models.ForeignKey(  # of a provider, which its plan rests on
+        "ProviderStatement", null=True, on_delete=models.PROTECT, related_name="replays", db_index=False
+    )
     actor = models.TextField()  # the starter, as the journal writes it
     started_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     started_at = models.DateTimeField()

@@ -27,12 +27,13 @@ from opsledger.ledger.replay_plan import (
     PlanDestination,
     PlanItem,
     PlanWorkflow,
+    StatementRef,
 )
 from opsledger.lib import collector
 from opsledger.lib.ids import new_id, public
 from opsledger.rules.next_step import protection_of
 from opsledger.rules.record import Step
-from opsledger.rules.replays import Beside, VerdictKind, mark_of, verdict_of
+from opsledger.rules.replays import Beside, Reason, Stated, Verdict, VerdictKind, mark_of, verdict_of
 
 BATCH = 1_000
 
@@ -100,11 +101,13 @@ def plan(
     *,
     newest: frozenset[str] = frozenset(),
     plan_id: UUID | None = None,
+    statement: StatementRef | None = None,
 ) -> Plan:
-    """One verdict for every step of the scope, as of `now`. `newest`: destinations whose newest definition is chosen."""
+    """One verdict for every step of the scope, as of `now`. `newest`: destinations whose newest definition is chosen;
+    `statement`: of a provider, that some of them did not happen."""
     if not scope.operation_ids:
         raise EmptyScope("The scope is empty: choose operations. An empty scope is never read as “all”.")
-    known = _Known.of(team_id, newest)
+    known = _Known.of(team_id, newest, statement)
     with collector.put_off():
         items = list(_items(team_id, scope.operation_ids, now, known))
     if len(items) > ITEMS_MAX:
@@ -117,13 +120,16 @@ def plan(
         items=items,
         destinations=_destinations(items, known),
         workflows=_workflows(items, known),
+        statement=statement,
     )
 
 
 def plan_again(frozen: FrozenPlan, now: datetime) -> Plan:
     """The same operations, as they stand at `now`."""
     scope = Scope(tuple(operation_id for operation_id, _ in frozen.operations), frozen.scope)
-    return plan(frozen.team_id, scope, now, newest=frozen.newest, plan_id=frozen.id)
+    return plan(
+        frozen.team_id, scope, now, newest=frozen.newest, plan_id=frozen.id, statement=frozen.statement
+    )
 
 
 # Items
@@ -133,7 +139,7 @@ def _items(team_id: UUID, operation_ids: Sequence[UUID], now: datetime, known: _
     for start in range(0, len(operation_ids), BATCH):
         ids = list(operation_ids[start : start + BATCH])
         loaded = records.load(ids)
-        besides = besides_of(ids)
+        besides = besides_of(ids, statement=known.statement)
         for operation_id in ids:
             whole = loaded.get(operation_id)
             if whole is not None and whole.team_id == team_id:
@@ -173,10 +179,20 @@ def _item(whole: Loaded, step: Step, beside: Beside, now: datetime, known: _Know
         destination_version_id=runs_with,
         rebound=rebound,
         newer_version_id=newer,
-        mark=mark_of(step, verdict, whole.workflow_version_id.hex, runs_with.hex),
+        mark=mark_of(
+            step, verdict, *bound_to(verdict, whole.workflow_version_id, runs_with, known.statement)
+        ),
         protected=protection_of(step, whole.policies[number], now) if sends else None,
         hold_id=UUID(hold.id) if hold else None,
     )
+
+
+def bound_to(
+    verdict: Verdict, workflow_version_id: UUID, runs_with: UUID, statement: StatementRef | None
+) -> tuple[str, ...]:
+    """What a step would run with, for its mark: the definitions' versions, and the statement where it rests on that."""
+    rests = verdict.reason is Reason.STATED_ABSENT and statement is not None
+    return workflow_version_id.hex, runs_with.hex, *((statement.digest,) if rests and statement else ())
 
 
 def newer_version(
@@ -196,14 +212,35 @@ SELECT i.operation_id, i.number, i.replay_id FROM ledger_replayitem i
 """
 
 
-def besides_of(operation_ids: Sequence[UUID], *, own: UUID | None = None) -> dict[UUID, Beside]:
+_STATED = """
+SELECT c.operation_id, c.number, c.hold_id, c.attempt_count
+  FROM ledger_statementcover c JOIN ledger_providerstatement s ON s.id = c.statement_id
+ WHERE c.statement_id = %s AND s.digest = decode(%s, 'hex') AND c.operation_id = ANY(%s)
+"""
+
+
+def besides_of(
+    operation_ids: Sequence[UUID], *, own: UUID | None = None, statement: StatementRef | None = None
+) -> dict[UUID, Beside]:
     """What the verdicts need beside the records. `own`: the replay that asks, whose items do not stand in its own way."""
     ids = list(operation_ids)
     replaced = {row.replaces_id: row.operation_id for row in _rows(_REPLACED, [ids])}
     others: dict[UUID, dict[int, str]] = {}
     for row in _rows(_IN_REPLAYS, [ids, own]):
         others.setdefault(row.operation_id, {})[row.number] = public("rpl", row.replay_id)
-    return {one: Beside(replaced.get(one, ""), others.get(one)) for one in replaced.keys() | others.keys()}
+    stated = _stated(ids, statement) if statement is not None else {}
+    return {
+        one: Beside(replaced.get(one, ""), others.get(one), stated.get(one))
+        for one in replaced.keys() | others.keys() | stated.keys()
+    }
+
+
+def _stated(ids: list[UUID], statement: StatementRef) -> dict[UUID, dict[int, Stated]]:
+    found: dict[UUID, dict[int, Stated]] = {}
+    for row in _rows(_STATED, [statement.id, statement.digest, ids]):
+        stated = Stated(statement.name, str(row.hold_id), row.attempt_count)
+        found.setdefault(row.operation_id, {})[row.number] = stated
+    return found
 
 
 # What the plan touches and runs with
@@ -217,9 +254,10 @@ class _Known:
     current: Mapping[UUID, UUID]  # definition: its newest version
     current_of: Mapping[tuple[str, str], UUID]  # kind and slug: the same
     rows: Mapping[UUID, Any]  # destinations
+    statement: StatementRef | None = None
 
     @classmethod
-    def of(cls, team_id: UUID, newest: frozenset[str]) -> _Known:
+    def of(cls, team_id: UUID, newest: frozenset[str], statement: StatementRef | None) -> _Known:
         found = _rows(
             "SELECT id, kind, slug, current_id FROM ledger_definition WHERE team_id = %s AND current_id IS NOT NULL",
             [team_id],
@@ -230,6 +268,7 @@ class _Known:
             {row.id: row.current_id for row in found},
             {(row.kind, row.slug): row.current_id for row in found},
             {row.id: row for row in destinations},
+            statement,
         )
 
 

@@ -11,7 +11,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0001_initial'),
-        ('ledger', '0008_bulk'),
+        ('ledger', '0009_lists'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ('ledger', '0009_incidents'),
+        ('ledger', '0010_incidents'),
     ]
 
     operations = [
