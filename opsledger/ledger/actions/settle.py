@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -13,6 +13,8 @@ from django.db import connection, transaction
 from opsledger.journal.append import Line, append, body, keep_text
 from opsledger.ledger.actions import revise
 from opsledger.ledger.actions.change import Change, Changed, NewEvidence, change_here
+from opsledger.ledger.actions.hold_lines import line_of_hold
+from opsledger.ledger.actions.notices import News, tell_here
 from opsledger.ledger.actions.record import statement_evidence
 from opsledger.ledger.actions.references import once_more, references_of, taken_by_other, taken_from
 from opsledger.ledger.models import ContentVersion, Hold
@@ -21,6 +23,7 @@ from opsledger.ledger.records import Loaded, lock
 from opsledger.lib.ids import parse
 from opsledger.rules import transitions
 from opsledger.rules.answers import REVISES, SENDS_AGAIN, Answer, Given, answered
+from opsledger.rules.notice_words import NoticeKind
 from opsledger.rules.record import Operation
 from opsledger.rules.settling import Moment, NotNow
 
@@ -281,7 +284,11 @@ def _texts(operation_id: UUID, decision: Decision) -> dict[str, Any]:
 def _keep_open(hold: Hold, decision: Decision) -> None:
     """*Still unknown*: the hold stays, its deadline moves with the next check, and whoever read it before is stale."""
     Hold.objects.filter(pk=hold.pk, closed_at__isnull=True).update(
-        due_at=decision.next_check_at, version=hold.version + 1
+        due_at=decision.next_check_at,
+        reminded_at=None,
+        escalate_at=None,
+        escalated_at=None,
+        version=hold.version + 1,
     )
 
 
@@ -363,7 +370,7 @@ def settle_assign(
             Hold.objects.filter(pk__in=wanted, operation__isnull=False).values_list("operation_id", flat=True)
         )
         cursor.execute(
-            "UPDATE ledger_hold SET owner_id = %s, version = version + 1"
+            "UPDATE ledger_hold SET owner_id = %s, version = version + 1, told_at = coalesce(told_at, now())"
             " WHERE id IN (SELECT h.id FROM ledger_hold h"
             "  JOIN unnest(%s::uuid[], %s::int[]) AS w(id, version) ON w.id = h.id"
             "  WHERE h.closed_at IS NULL AND h.owner_id IS DISTINCT FROM %s::uuid"
@@ -372,21 +379,18 @@ def settle_assign(
             [owner_id, wanted, seen, owner_id],
         )
         rows = cursor.fetchall()
-        append(_on_subject(row, "assigned", by, facts) for row in rows)
+        append(line_of_hold(*row, kind="assigned", actor=by.actor, facts=facts) for row in rows)
+        _tell_owner([row[0] for row in rows], owner_id, by)
         return len(rows)
 
 
-def _on_subject(
-    row: tuple[UUID, UUID | None, UUID | None, UUID | None], kind: str, by: By, facts: dict[str, Any]
-) -> Line:
-    hold_id, operation_id, destination_id, event_id = row
-    line = body({"hold": str(hold_id), **facts})
-    if operation_id:
-        return Line("operation", operation_id, kind, by.actor, line)
-    if destination_id:
-        return Line("destination", destination_id, kind, by.actor, line)
-    assert event_id is not None
-    return Line("event", event_id, kind, by.actor, line)
+def _tell_owner(hold_ids: Collection[UUID], owner_id: Any, by: By) -> None:
+    """Of what others gave them; what they took themselves they know."""
+    if owner_id is None or by.person_id == owner_id:
+        return
+    given = Hold.objects.filter(pk__in=hold_ids)
+    people = frozenset({owner_id})
+    tell_here(News(NoticeKind.ASSIGNED, hold.team_id, people, hold=hold) for hold in given)
 
 
 def settle_note(hold_id: UUID, text: str, by: By) -> None:

@@ -6,6 +6,7 @@ from opsledger.ledger.models.definitions import Definition, DefinitionVersion
 from opsledger.ledger.models.destinations import SENDING_ID, Destination, Recovery, SendingSwitch
 from opsledger.ledger.models.events import Delivery, Event, RawBody, Refusal
 from opsledger.ledger.models.holds import Hold
+from opsledger.ledger.models.notices import Channel, Mailing, Notice, NoticeChoice
 from opsledger.ledger.models.operations import (
     Attempt,
     Evidence,
@@ -25,6 +26,7 @@ __all__ = [
     "ApprovedRequest",
     "Attempt",
     "Canary",
+    "Channel",
     "Content",
     "ContentVersion",
     "Definition",
@@ -35,6 +37,9 @@ __all__ = [
     "Evidence",
     "HeldReference",
     "Hold",
+    "Mailing",
+    "Notice",
+    "NoticeChoice",
     "Operation",
     "OperationEvent",
     "OperationParams",
