@@ -231,7 +231,10 @@ LOGGING = {
     "disable_existing_loggers": False,
     "filters": {"context": {"()": "opsledger.lib.request_log.LogContextFilter"}},
     "formatters": {"json": {"()": "opsledger.lib.request_log.JsonFormatter"}},
-    "handlers": {"out": {"class": "logging.StreamHandler", "formatter": "json", "filters": ["context"]}},
+    "handlers": {
+        "out": {"class": "logging.StreamHandler", "formatter": "json", "filters": ["context"]},
+        "nowhere": {"class": "logging.NullHandler"},
+    },
     "root": {"handlers": ["out"], "level": LOG_LEVEL},
     "loggers": {
         "django.server": {"handlers": ["out"], "propagate": False},
@@ -241,7 +244,7 @@ LOGGING = {
         "celery.worker.strategy": {"level": "WARNING"},
         "axes": {"level": "WARNING"},
         # their lines hold addresses with secrets in them
-        "apprise": {"handlers": [], "propagate": False},
+        "apprise": {"handlers": ["nowhere"], "propagate": False},
         "urllib3": {"level": "ERROR"},
         "requests": {"level": "ERROR"},
     },

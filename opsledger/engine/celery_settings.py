@@ -37,6 +37,7 @@ BELLS = {
     "reconcile": 2.0,
     "sweep": 5.0,
     "replays": 1.0,
+    "notices": 5.0,
     "canary": 10.0,
 }
 beat_schedule = {

@@ -12,6 +12,7 @@ from celery.signals import worker_init, worker_shutting_down
 from django.db import connection
 
 from opsledger.engine import dispatch as dispatching
+from opsledger.engine import notices as telling
 from opsledger.engine import reconcile as reconciling
 from opsledger.engine import replays as replaying
 from opsledger.engine import shift
@@ -56,6 +57,13 @@ def sweep() -> None:
 def replays() -> None:
     with _until_next_bell("replays"):
         replaying.run_once()
+
+
+@shared_task(name="opsledger.notices")
+def notices() -> None:
+    with _until_next_bell("notices"), shift.seat("notices") as free:
+        if free:
+            telling.run_once()
 
 
 @shared_task(name="opsledger.canary")

@@ -209,7 +209,7 @@ def _tell(hold_ids: Sequence[UUID]) -> int:
 def _opened(hold: Hold, owners: Owners, asked: Mapping[UUID, frozenset[UUID]]) -> News:
     """Whom an open question concerns, and as what."""
     reason = HoldReason(hold.reason)
-    if hold.step_id in asked:
+    if hold.step_id is not None and hold.step_id in asked:
         return News(NoticeKind.APPROVAL, hold.team_id, asked[hold.step_id], hold=hold)
     if reason in _STOPPED:
         people = owners.with_role(*roles_with(Permission.RESUME_DESTINATION))

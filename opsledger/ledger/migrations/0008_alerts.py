@@ -45,6 +45,7 @@ class Migration(migrations.Migration):
                 ('try_at', models.DateTimeField(null=True)),
                 ('lease_ends_at', models.DateTimeField(null=True)),
                 ('ended_at', models.DateTimeField(null=True)),
+                ('in_doubt', models.BooleanField(default=False)),
                 ('said', models.TextField(default='')),
             ],
         ),

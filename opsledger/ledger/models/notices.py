@@ -107,6 +107,7 @@ class Mailing(models.Model):
     try_at = models.DateTimeField(null=True)
     lease_ends_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
+    in_doubt = models.BooleanField(default=False)  # an earlier try may have arrived
     said = models.TextField(default="")  # how the last try ended, in our own words
 
     class Meta:
