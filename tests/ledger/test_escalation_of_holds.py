@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from io import StringIO
 from threading import Barrier, Thread
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.core.management import call_command
+from django.db import connection, transaction
 from django.utils import timezone
 
 from opsledger.accounts import actions
@@ -17,6 +19,7 @@ from opsledger.accounts.models import Person
 from opsledger.accounts.roles import Role
 from opsledger.engine import sweep
 from opsledger.journal.models import Entry
+from opsledger.ledger.actions import escalate
 from opsledger.ledger.actions.destinations import settle_pause
 from opsledger.ledger.actions.escalate import record_owners_gone, record_reminders
 from opsledger.ledger.actions.settle import By, Decision, settle_assign, settle_hold
@@ -197,3 +200,34 @@ def test_two_sweeps_at_once_remind_once(scenes: Scenes, maria: Person) -> None:
     for thread in threads:
         thread.join()
     assert sum(Notice.objects.filter(kind="reminder").values_list("count", flat=True)) == 3
+
+
+def test_the_journal_still_proves_the_rows_afterwards(scenes: Scenes, maria: Person) -> None:
+    hold = let_pass(held(scenes, maria), hours=100)
+    sweep.run_once()
+    let_pass(now_of(hold), hours=1)
+    sweep.run_once()
+    out = StringIO()
+    call_command("verify_ledger", stdout=out)
+    assert "escalated" in [line.kind for line in Entry.objects.filter(subject_id=hold.operation_id)]
+
+
+@pytest.mark.parametrize(
+    ("query", "parameters", "index"),
+    [
+        (escalate._TO_REMIND, [200], "hold_to_remind"),
+        (escalate._TO_ESCALATE, [200], "hold_to_escalate"),
+        (escalate._TO_TELL, [200], "hold_to_tell"),
+        (escalate._OWNERLESS, [200, 200], "hold_open_by_owner"),
+    ],
+    ids=["remind", "escalate", "tell", "owners gone"],
+)
+@pytest.mark.django_db
+def test_what_is_due_is_found_by_an_index_of_its_own(query: str, parameters: list[int], index: str) -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("SET LOCAL enable_bitmapscan = off")
+        cursor.execute(f"EXPLAIN {query}", parameters)
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert index in plan
+    assert "Seq Scan on ledger_hold" not in plan

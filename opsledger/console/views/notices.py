@@ -87,7 +87,8 @@ def _what(line: NoticeLine) -> str:
     """“3 holds: outcome unknown (2), disputed; at crm; in follow_up”."""
     parts = []
     if line.count > 1:
-        parts.append(ngettext("%(count)s hold", "%(count)s holds", line.count) % {"count": line.count})
+        several = _("%(count)s replays") if line.kind is NoticeKind.REPLAY_ENDED else _("%(count)s holds")
+        parts.append(several % {"count": line.count})
     reasons = {wording.reason_word(HoldReason(name)): count for name, count in line.reasons.items()}
     for prefix, counts in (("", reasons), (_("at"), line.destinations), (_("in"), line.workflows)):
         if counts:
