@@ -8,6 +8,7 @@ from csp.constants import NONE, SELF
 
 from opsledger.lib.database_url import FOLLOW_KEYS, ROW_BY_ROW, database
 from opsledger.lib.env import Env
+from opsledger.lib.mail_url import mail_settings
 from opsledger.lib.secret_file import read_or_make
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -208,6 +209,18 @@ SEND_THREADS = env.number("SEND_THREADS", 16, least=1, most=128)
 # Destinations on private addresses that may be called, as CIDR ranges (docs/operating.md, "Addresses").
 ALLOWED_PRIVATE_NETWORKS = env.networks("ALLOWED_PRIVATE_NETWORKS")
 HTTPS_PROXY_URL = env.url("DESTINATION_PROXY_URL", "", ("http",))
+# Mail to people: without EMAIL_URL none is sent, and the pages say so (docs/operating.md, "Mail").
+MAIL = mail_settings(env.text("EMAIL_URL"), env.text("MAIL_FROM"))
+MAIL_ON = MAIL is not None
+if MAIL is not None:
+    EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = (
+        MAIL.host,
+        MAIL.port,
+        MAIL.user,
+        MAIL.password,
+    )
+    EMAIL_USE_TLS, EMAIL_USE_SSL, DEFAULT_FROM_EMAIL = MAIL.starttls, MAIL.ssl, MAIL.sender
+    EMAIL_TIMEOUT = 10
 METRICS_TOKEN = env.text("METRICS_TOKEN")
 
 SILENCED_SYSTEM_CHECKS: list[str] = []
@@ -221,7 +234,10 @@ LOGGING = {
     "disable_existing_loggers": False,
     "filters": {"context": {"()": "opsledger.lib.request_log.LogContextFilter"}},
     "formatters": {"json": {"()": "opsledger.lib.request_log.JsonFormatter"}},
-    "handlers": {"out": {"class": "logging.StreamHandler", "formatter": "json", "filters": ["context"]}},
+    "handlers": {
+        "out": {"class": "logging.StreamHandler", "formatter": "json", "filters": ["context"]},
+        "nowhere": {"class": "logging.NullHandler"},
+    },
     "root": {"handlers": ["out"], "level": LOG_LEVEL},
     "loggers": {
         "django.server": {"handlers": ["out"], "propagate": False},
@@ -230,5 +246,9 @@ LOGGING = {
         "celery.app.trace": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},
         "axes": {"level": "WARNING"},
+        # their lines hold addresses with secrets in them
+        "apprise": {"handlers": ["nowhere"], "propagate": False},
+        "urllib3": {"level": "ERROR"},
+        "requests": {"level": "ERROR"},
     },
 }

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from django.http import HttpResponse
 
+from opsledger.ledger.queries.if_nobody import Outlook
 from opsledger.ledger.queries.operations import NextDecision as Next
 from opsledger.ledger.queries.operations import OperationLine
 from opsledger.ledger.queries.record import HoldRecord, Record, StepRecord
@@ -244,13 +245,24 @@ def _hold_of_record(record: Record, hold: HoldRecord) -> dict[str, Any]:
         "closed_by": hold.closed_by or None,
         "answer": hold.answer or None,
         "owner": hold.owner_name or None,
-        "if_nobody": hold.if_nobody,
+        "if_nobody": if_nobody(hold.if_nobody, hold.outlook, about_step=True),
         "answers": [answer.value for answer in hold.answers],
         "facts": dict(hold.facts),
     }
 
 
-def hold_answer(hold: Any, answers: Sequence[str]) -> dict[str, Any]:
+def if_nobody(base: str, outlook: Outlook | None, *, about_step: bool) -> str:
+    """The workflow's sentence, and while the hold is open who is told and when; times in UTC."""
+    if outlook is None:
+        return base
+    said = outlook.sentence(lambda at: f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC")
+    return " ".join(filter(None, [base, said, NOTHING_IS_SENT if about_step else ""]))
+
+
+NOTHING_IS_SENT = "Nothing is sent meanwhile."
+
+
+def hold_answer(hold: Any, answers: Sequence[str], outlook: Outlook | None) -> dict[str, Any]:
     """A row of ledger.models.Hold, with its step, event and owner."""
     about = "step" if hold.step_id else "destination" if hold.destination_id else "event"
     return {
@@ -270,7 +282,7 @@ def hold_answer(hold: Any, answers: Sequence[str]) -> dict[str, Any]:
         "closed_by": hold.closed_by or None,
         "answer": hold.answer or None,
         "owner": hold.owner.display_name if hold.owner else None,
-        "if_nobody": hold.if_nobody,
+        "if_nobody": if_nobody(hold.if_nobody, outlook, about_step=bool(hold.step_id)),
         "answers": list(answers),
         "facts": json.loads(hold.facts),
     }

@@ -36,9 +36,11 @@ from opsledger.ledger.actions.settle import (
     settle_hold,
     settle_note,
 )
+from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Hold, Operation, Step
 from opsledger.ledger.queries import inbox
 from opsledger.ledger.queries.holds import hold_of
+from opsledger.ledger.queries.if_nobody import Outlook, outlooks
 from opsledger.lib.ids import parse, public
 from opsledger.rules.answers import Answer, answers_for
 from opsledger.rules.states import HoldReason
@@ -59,7 +61,17 @@ def find(caller: Caller, text: str) -> Hold:
 
 
 def shown(hold: Hold) -> dict[str, Any]:
-    return hold_answer(hold, answers_of([hold])[hold.pk])
+    return hold_answer(hold, answers_of([hold])[hold.pk], _outlooks([hold]).get(hold.pk))
+
+
+def _outlooks(holds: Sequence[Hold]) -> dict[UUID, Outlook]:
+    """What happens if nobody acts, by hold; for open ones, which are of one team."""
+    found = [hold for hold in holds if hold.closed_at is None]
+    if not found:
+        return {}
+    versions = [(hold, hold.operation.workflow_version_id if hold.operation else None) for hold in found]
+    told = outlooks(found[0].team_id, versions, database_now())
+    return {hold.pk: outlook for hold, outlook in zip(found, told, strict=True)}
 
 
 def answers_of(holds: Sequence[Hold]) -> dict[UUID, Sequence[str]]:
@@ -87,11 +99,12 @@ def listed(caller: Caller, request: HttpRequest) -> HttpResponse:
     wanted, after, limit = _wanted(caller, request.GET.dict())
     page = inbox.page_of(wanted, after=after, size=limit)
     ids = [line.id for line in page.lines]
-    rows = Hold.objects.select_related("step", "event", "owner").in_bulk(ids)
+    rows = Hold.objects.select_related("step", "event", "owner", "operation").in_bulk(ids)
     holds = [rows[hold_id] for hold_id in ids if hold_id in rows]
-    answers = answers_of(holds)
+    answers, told = answers_of(holds), _outlooks(holds)
     following = _cursor(page.lines[-1].place) if page.has_later and page.lines else None
-    return respond(200, {"items": [hold_answer(hold, answers[hold.pk]) for hold in holds], "next": following})
+    items = [hold_answer(hold, answers[hold.pk], told.get(hold.pk)) for hold in holds]
+    return respond(200, {"items": items, "next": following})
 
 
 _FILTERS = ("reason", "owner", "unowned", "destination", "workflow", "cursor", "limit")

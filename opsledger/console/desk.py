@@ -7,11 +7,13 @@ from datetime import datetime
 from typing import Any
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from opsledger.console import wording
 from opsledger.console.templatetags.ops import words_of_span
 from opsledger.console.wording import Known, ProtectionWords
 from opsledger.ledger.queries.comparison import findings, label_of
+from opsledger.ledger.queries.if_nobody import Outlook
 from opsledger.ledger.queries.inbox import HoldLine
 from opsledger.rules.protection import Protected
 from opsledger.rules.states import StepState
@@ -26,6 +28,13 @@ def clock(moment: datetime | None, now: datetime) -> str:
         return f"{here:%H:%M}"
     day = f"{here.day}\u00a0{here:%b}"
     return f"{day}, {here:%H:%M}" if here.year == today.year else f"{day}\u00a0{here.year}, {here:%H:%M}"
+
+
+def if_nobody(base: str, outlook: Outlook | None, now: datetime, *, about_step: bool = True) -> str:
+    """The workflow’s sentence, and while the hold is open who is told and when, in the viewer’s zone."""
+    said = outlook.sentence(lambda at: clock(at, now)) if outlook else ""
+    sends = _("Nothing is sent meanwhile.") if outlook and about_step else ""
+    return " ".join(filter(None, [base, said, sends]))
 
 
 def known_of(line: HoldLine, now: datetime) -> Known:

@@ -307,6 +307,26 @@ class Teller:
             }
         return Item(entry.at, "user", title, about="decisions", key=str(entry.seq))
 
+    def _reminded(self, entry: Told) -> Item:
+        to = entry.body.get("to")
+        name = self.names.get(f"person:{to}", _("somebody")) if to else _("every owner of the team")
+        title = _("Past its due time: %(name)s was reminded") % {"name": name}
+        return Item(entry.at, "too-late", title, key=str(entry.seq))
+
+    def _escalated(self, entry: Told) -> Item:
+        """Nobody acted, or the owner was gone."""
+        before, to = entry.body.get("from"), entry.body.get("to")
+        name = self.names.get(f"person:{to}", _("somebody"))
+        if before == to:
+            title = _("Nobody acted: %(name)s was told again and keeps the hold") % {"name": name}
+        elif entry.body.get("cause") == "owner_gone":
+            title = _("The owner is gone: the hold went to %(name)s") % {"name": name}
+        else:
+            title = _("Nobody acted: the hold went to %(name)s") % {"name": name}
+        gave = self.names.get(f"person:{before}", "") if before and before != to else ""
+        text = _("Before, it was %(name)s’s.") % {"name": gave} if gave else ""
+        return Item(entry.at, "user", title, text=text, key=str(entry.seq))
+
     def _by_person(self, entry: Told) -> Item:
         title = _(_PERSON[entry.kind]) % {"name": self.name(entry.actor)}
         about = "lookups" if entry.kind == "check_requested" else "decisions"
@@ -403,6 +423,8 @@ _TELLERS = {
     "content_moved": Teller._content_moved,
     "content_rejected": Teller._content_rejected,
     "assigned": Teller._assigned,
+    "reminded": Teller._reminded,
+    "escalated": Teller._escalated,
     "noted": Teller._noted,
     "cancel_requested": Teller._by_person,
     "withdrawn": Teller._by_person,

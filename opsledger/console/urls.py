@@ -7,11 +7,13 @@ from opsledger.console.views import (
     approval_requests,
     approvals,
     audit,
+    away,
     destinations,
     holds,
     inbox,
     incidents,
     lists,
+    notices,
     operation,
     operations,
     proposals,
@@ -135,5 +137,19 @@ urlpatterns = [
     path("settings/tokens/", settings.tokens, name="tokens"),
     path("settings/tokens/add/", settings.add_token, name="add_token"),
     path("settings/tokens/<uuid:token_id>/revoke/", settings.revoke_token, name="revoke_token"),
+    path("settings/away/", away.away_page, name="away"),
+    path("settings/away/add/", away.add, name="add_absence"),
+    path("settings/away/<uuid:absence_id>/end/", away.call_off, name="call_off_absence"),
+    path("settings/notifications/", notices.settings_page, name="notifications"),
+    path("settings/notifications/mail/", notices.choose_mail, name="choose_mail"),
+    path("settings/notifications/mute/", notices.mute, name="mute_mail"),
+    path("settings/notifications/channels/add/", notices.add_channel, name="add_channel"),
+    path(
+        "settings/notifications/channels/<str:channel>/remove", notices.remove_channel, name="remove_channel"
+    ),
+    path("settings/notifications/channels/<str:channel>/test", notices.try_channel, name="try_channel"),
+    # what one is told
+    path("notices/", notices.notices_page, name="notices"),
+    path("notices/read", notices.mark_read, name="mark_read"),
     path("states/", settings.states, name="states"),
 ]

@@ -11,6 +11,7 @@ from enum import Enum
 
 from opsledger.rules.bulk import BulkResult, BulkState
 from opsledger.rules.list_matching import Cover, Match
+from opsledger.rules.notice_words import MailingState
 from opsledger.rules.profile import ProtectionKind
 from opsledger.rules.replay_words import ReplayState
 from opsledger.rules.states import HoldReason, NoChange, OperationState, Outcome, StepState
@@ -43,6 +44,7 @@ KINDS = {
     "cover": "Hold beside a provider’s statement",
     "token": "API token",
     "person": "Person",
+    "mailing": "Message with notices",
 }
 
 _KIND_OF_ENUM: dict[type[Enum], str] = {
@@ -57,6 +59,7 @@ _KIND_OF_ENUM: dict[type[Enum], str] = {
     BulkResult: "bulk_item",
     Match: "list_row",
     Cover: "cover",
+    MailingState: "mailing",
 }
 
 _ROWS: dict[str, tuple[tuple[str, str, str, str], ...]] = {
@@ -429,6 +432,23 @@ _ROWS: dict[str, tuple[tuple[str, str, str, str], ...]] = {
     "person": (
         ("active", "Active", "confirmed", "May sign in."),
         ("deactivated", "Deactivated", "cancelled", "Can’t sign in. The name stays on what was decided."),
+    ),
+    "mailing": (
+        (
+            "waiting",
+            "Waiting",
+            "waiting",
+            "Its time has not come, or the last try failed and another follows.",
+        ),
+        ("sending", "Being sent", "in-flight", "It was written down before its first byte left."),
+        (
+            "sent",
+            "Sent",
+            "confirmed",
+            "The mail server or the service took it; that it was read is not known.",
+        ),
+        ("failed", "Failed", "failed", "It was refused at every try. The notices stay on their page."),
+        ("unknown", "Not known to have arrived", "unknown", "A try broke off; no further one is made."),
     ),
 }
 

@@ -38,6 +38,7 @@ BELLS = {
     "sweep": 5.0,
     "replays": 1.0,
     "bulk": 2.0,
+    "notices": 5.0,
     "canary": 10.0,
 }
 beat_schedule = {

@@ -27,13 +27,17 @@ def begin(processes: int) -> None:
     """Lays out the seats, in the process that is going to fork the others.
 
     Half of the processes may send and a quarter may look things up, so that from three on one is always free for the
-    short tasks: a destination that keeps its senders waiting for minutes delays neither a sweep nor a sign of life. With
-    fewer (a small machine) nobody goes on for as long as there is work, or no lease would end under a steady load.
+    short tasks: a destination that keeps its senders waiting for minutes delays neither a sweep nor a sign of life. One
+    process at a time sends notices, for some seconds. With fewer than three (a small machine) nobody goes on for as long
+    as there is work, or no lease would end under a steady load.
     """
     global _floor, _turn_seconds
     _turn_seconds = math.inf if processes >= PROCESSES_ENOUGH else TURN_SECONDS
     senders, lookers = max(1, processes // 2), max(1, processes // 4)
-    _places.update(dispatch=range(senders), reconcile=range(senders, senders + lookers))
+    others = senders + lookers
+    _places.update(
+        dispatch=range(senders), reconcile=range(senders, others), notices=range(others, others + 1)
+    )
     _floor = tempfile.TemporaryFile()  # noqa: SIM115  open for as long as the worker lives
     _over[0] = 0
 

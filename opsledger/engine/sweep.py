@@ -1,11 +1,18 @@
-"""The sweep finds everything that is due, whatever the broker lost: leases that ended, deadlines that came, operations
-that are still to be moved to their content's newest version, and holds that are still to be given to an incident."""
+"""The sweep finds everything that is due, whatever the broker lost: leases that ended, deadlines that came, operations that
+are still to be moved to their content's newest version, and holds that are still to be given to an incident. It also tells
+people of holds that opened, or that nobody acts on."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from opsledger.ledger.actions.content import record_moves
+from opsledger.ledger.actions.escalate import (
+    record_escalations,
+    record_news,
+    record_owners_gone,
+    record_reminders,
+)
 from opsledger.ledger.actions.incidents import record_incidents
 from opsledger.ledger.actions.record import record_leases_ended, record_time_passed
 
@@ -19,10 +26,14 @@ class Swept:
     deadlines: int
     moves: int = 0  # operations that were still to show their content's newest version
     grouped: int = 0  # holds that were given to an incident
+    told: int = 0  # holds whose people were told, reminded, or that changed hands because nobody acted
 
 
 def run_once() -> Swept:
     """Goes through what is due in batches that commit; bounded, and harmless when run twice or by two."""
     leases = record_leases_ended(BATCH, rounds=ROUNDS_MAX)
     deadlines = record_time_passed(BATCH, rounds=ROUNDS_MAX)
-    return Swept(leases, deadlines, record_moves(BATCH), record_incidents())
+    moves = record_moves(BATCH)
+    grouped = record_incidents()
+    turns = (record_news, record_owners_gone, record_reminders, record_escalations)
+    return Swept(leases, deadlines, moves, grouped, sum(turn(BATCH, rounds=ROUNDS_MAX) for turn in turns))

@@ -13,6 +13,7 @@ from django.db import connection
 
 from opsledger.engine import bulk as bulk_running
 from opsledger.engine import dispatch as dispatching
+from opsledger.engine import notices as telling
 from opsledger.engine import reconcile as reconciling
 from opsledger.engine import replays as replaying
 from opsledger.engine import shift
@@ -63,6 +64,13 @@ def replays() -> None:
 def bulk() -> None:
     with _until_next_bell("bulk"):
         bulk_running.run_once()
+
+
+@shared_task(name="opsledger.notices")
+def notices() -> None:
+    with _until_next_bell("notices"), shift.seat("notices") as free:
+        if free:
+            telling.run_once()
 
 
 @shared_task(name="opsledger.canary")

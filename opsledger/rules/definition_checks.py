@@ -270,9 +270,18 @@ def check_workflow(workflow: WorkflowDefinition, path: str, problems: Problems) 
         problems.add(
             f"{path}.approval_seconds", "must be 1 or more: an approval has to be good for something"
         )
+    after = workflow.escalate_after_seconds
+    if after is not None and not ESCALATE_SECONDS_MIN <= after <= ESCALATE_SECONDS_MAX:
+        span = f"{ESCALATE_SECONDS_MIN} to {ESCALATE_SECONDS_MAX} (30 days)"
+        problems.add(
+            f"{path}.escalate_after_seconds", f"must be from {span}: whoever is reminded needs time to act"
+        )
     for name in ("owner", "if_nobody"):
         if not getattr(workflow, name).strip():
             problems.add(f"{path}.{name}", "must not be empty")
+
+
+ESCALATE_SECONDS_MIN, ESCALATE_SECONDS_MAX = 60, 30 * 86_400
 
 
 def _check_due(workflow: WorkflowDefinition, path: str, problems: Problems) -> None:

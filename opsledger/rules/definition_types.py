@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeAlias
 
+from opsledger.rules.escalation import ESCALATE_AFTER_SECONDS
 from opsledger.rules.profile import ActionProfile
 from opsledger.rules.record import Performer
 
@@ -180,6 +181,12 @@ class WorkflowDefinition:
     params: tuple[ParamDefinition, ...] = ()
     content: tuple[ParamDefinition, ...] = ()  # fields of the versioned content; none = no content
     approval_seconds: int | None = None  # how long an approval stays good for a first send; None: seven days
+    escalate_after_seconds: int | None = None  # past its due time a hold goes to the fallback; None: an hour
+
+    @property
+    def escalates_after_seconds(self) -> int:
+        after = self.escalate_after_seconds
+        return ESCALATE_AFTER_SECONDS if after is None else after
 
     @property
     def approved_for_seconds(self) -> int:

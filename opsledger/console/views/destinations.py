@@ -13,7 +13,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_POST
 
 from opsledger.accounts.roles import Permission, allowed
-from opsledger.console import wording
+from opsledger.console import desk, wording
 from opsledger.console.forms import by_person, version_of
 from opsledger.console.http import ConsoleRequest, conflict, page, see_other, unprocessable
 from opsledger.console.permissions import require, why_not
@@ -90,7 +90,13 @@ def _card(line: DestinationLine) -> dict[str, Any]:
 
 def _stop(line: StopLine) -> dict[str, Any]:
     row = shown(line.reason)
-    return {"public": ids.public("hold", line.id), "line": line, "word": row.word, "shape": row.shape}
+    return {
+        "public": ids.public("hold", line.id),
+        "line": line,
+        "word": row.word,
+        "shape": row.shape,
+        "if_nobody": desk.if_nobody(line.if_nobody, line.outlook, line.outlook.now, about_step=False),
+    }
 
 
 def _action(line: ActionLine) -> dict[str, Any]:

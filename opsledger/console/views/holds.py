@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
@@ -38,6 +39,7 @@ from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Hold
 from opsledger.ledger.queries import holds, inbox
 from opsledger.ledger.queries.comparison import findings, rows_of
+from opsledger.ledger.queries.if_nobody import outlooks
 from opsledger.ledger.queries.operations import find_id
 from opsledger.ledger.queries.page import HoldView, OperationView, operation_of
 from opsledger.ledger.queries.timeline import names_of, story_of
@@ -427,6 +429,7 @@ def _event_page(
         "may_assign": allowed(roles, Permission.ASSIGN),
         "people": operations.members(team),
         "line": line,
+        "if_nobody": _if_nobody(row, now) if row.closed_at is None else "",
         "open_for": words_of_span((now - row.opened_at).total_seconds()),
         "late": row.due_at < now,
         "due_in": words_of_span(abs((row.due_at - now).total_seconds())),
@@ -447,6 +450,11 @@ def _bodies(row: Hold, deliveries: list[holds.DeliveryLine], reveal: bool) -> li
         return []
     other = next((one for one in deliveries if one.conflict), deliveries[0])
     return compared_bodies(deliveries[0].content, other.content, holds.plain_paths(row.event), reveal=reveal)
+
+
+def _if_nobody(row: Hold, now: datetime) -> str:
+    [outlook] = outlooks(row.team_id, [(row, None)], now)
+    return desk.if_nobody(row.if_nobody, outlook, now, about_step=False)
 
 
 @require_POST

@@ -259,8 +259,9 @@ def _sentences(
     said += [("disputed", f"{one[:1].upper()}{one[1:]}.") for one in known.statements]
     if not said or hold.record.reason not in _TOLD_BY_FACTS:
         said.insert(0, ("info", wording.what_we_know(known)))
-    if hold.record.if_nobody:
-        said.append(("clock", _("If nobody acts: %(text)s") % {"text": hold.record.if_nobody}))
+    text = desk.if_nobody(hold.record.if_nobody, hold.record.outlook, view.now)
+    if text:
+        said.append(("clock", _("If nobody acts: %(text)s") % {"text": text}))
     return said
 
 
@@ -434,7 +435,8 @@ def _withdrawable(view: OperationView) -> list[tuple[int, str]]:
 
 def _actors(told: Any) -> set[str]:
     actors = {entry.actor for entry in told.told}
-    owners = {f"person:{entry.body['owner']}" for entry in told.told if entry.body.get("owner")}
+    named = [entry.body.get(name) for entry in told.told for name in ("owner", "from", "to")]
+    owners = {f"person:{one}" for one in named if isinstance(one, str)}
     return actors | owners
 
 

@@ -46,6 +46,7 @@ from opsledger.console.middleware import choose_team as keep_team
 from opsledger.console.middleware import without_team
 from opsledger.console.permissions import needs, why_not
 from opsledger.console.vocabulary import KINDS, rows_of
+from opsledger.ledger.queries.succession import succession_of
 
 TOKEN_DAYS = (7, 30, 90, 365)
 
@@ -186,7 +187,18 @@ def _person_context(request: ConsoleRequest, member: Person) -> dict[str, Any]:
         "all_roles": list(Role),
         "reaches_all": may_administer_everywhere(request.user, member),
         "is_oneself": member == request.user,
+        "successions": _successions(request, member),
     }
+
+
+def _successions(request: ConsoleRequest, member: Person) -> list[dict[str, Any]]:
+    """To whom the open holds go that this person owns: in the teams that both are in."""
+    now = timezone.now()
+    teams = [team for team in memberships_of(member) if team.pk in request.team_ids]
+    found = [(team, succession_of(member.pk, team.pk, now)) for team in teams]
+    return [
+        {"team": team, "count": one.count, "is_more": one.is_more, "heirs": one.heirs} for team, one in found
+    ]
 
 
 @require_POST

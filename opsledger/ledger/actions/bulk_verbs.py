@@ -13,7 +13,7 @@ from django.db import connection
 from opsledger.journal.append import Line, append, keep_text
 from opsledger.ledger.actions.bulk import CHANGED, DONE, AtHand, Batch, Said
 from opsledger.ledger.actions.change import Change, change_here
-from opsledger.ledger.actions.settle import Decision, Refused, answer_change, on_subject
+from opsledger.ledger.actions.settle import Decision, Refused, answer_change, on_subject, tell_owner
 from opsledger.ledger.models import Hold
 from opsledger.ledger.queries.bulk import text_of
 from opsledger.ledger.records import Loaded
@@ -40,7 +40,9 @@ def assign(batch: Batch) -> dict[UUID, Said]:
     return _give(batch, owner, "It was there already." if owner else "It was unowned already.")
 
 
-_GIVE = "UPDATE ledger_hold SET owner_id = %s, version = version + 1 WHERE id = ANY(%s)"
+_GIVE = """
+UPDATE ledger_hold SET owner_id = %s, version = version + 1, told_at = coalesce(told_at, now()) WHERE id = ANY(%s)
+"""
 
 
 def _give(batch: Batch, owner_id: Any, there_already: str) -> dict[UUID, Said]:
@@ -49,6 +51,7 @@ def _give(batch: Batch, owner_id: Any, there_already: str) -> dict[UUID, Said]:
     with connection.cursor() as cursor:
         cursor.execute(_GIVE, [owner_id, [hold.pk for hold in moves]])
     append(on_subject(hold, "assigned", batch.by, facts) for hold in moves)
+    tell_owner([hold.pk for hold in moves], UUID(str(owner_id)) if owner_id else None, batch.by)
     moved = {hold.pk for hold in moves}
     left = Said(BulkResult.LEFT, there_already)
     return {one.hold.pk: DONE if one.hold.pk in moved else left for one in batch.items}
@@ -90,7 +93,10 @@ def _look(batch: Batch, one: AtHand) -> Change:
     )
 
 
-_LATER = "UPDATE ledger_hold SET due_at = %s, version = version + 1 WHERE id = ANY(%s) AND closed_at IS NULL"
+_LATER = """
+UPDATE ledger_hold SET due_at = %s, reminded_at = NULL, escalate_at = NULL, escalated_at = NULL, version = version + 1
+ WHERE id = ANY(%s) AND closed_at IS NULL
+"""
 
 
 def next_check(batch: Batch) -> dict[UUID, Said]:

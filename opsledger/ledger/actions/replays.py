@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db import IntegrityError, connection, transaction
 
 from opsledger.journal.append import Line, append, body, keep_text
+from opsledger.ledger.actions.notices import News, tell_here
 from opsledger.ledger.actions.settle import REASON_LENGTH_MAX, By, Refused
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Replay, ReplayDestination
@@ -19,6 +20,7 @@ from opsledger.ledger.models.replays import COUNTED
 from opsledger.ledger.queries.replay_plans import plan_again
 from opsledger.ledger.replay_plan import Difference, FrozenPlan, Plan, PlanItem, differences
 from opsledger.ledger.sql import statement
+from opsledger.rules.notice_words import NoticeKind
 from opsledger.rules.replay_words import ItemState, ReplayState
 from opsledger.rules.replays import Reason, VerdictKind
 
@@ -326,3 +328,5 @@ def end_if_over(replay: Replay) -> None:
     replay.save(update_fields=["state", "ended_at", "version"])
     counts = {name: getattr(replay, name) for name in COUNTED if getattr(replay, name)}
     append([Line("replay", replay.pk, f"replay_{replay.state}", "engine", body({"counts": counts}))])
+    starter = frozenset({replay.started_by_id})
+    tell_here([News(NoticeKind.REPLAY_ENDED, replay.team_id, starter, replay_id=replay.pk)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -13,6 +13,8 @@ from django.db import connection, transaction
 from opsledger.journal.append import Line, append, body, keep_text
 from opsledger.ledger.actions import revise
 from opsledger.ledger.actions.change import Change, Changed, NewEvidence, change_here
+from opsledger.ledger.actions.hold_lines import line_of_hold
+from opsledger.ledger.actions.notices import News, tell_here
 from opsledger.ledger.actions.record import statement_evidence
 from opsledger.ledger.actions.references import once_more, references_of, taken_by_other, taken_from
 from opsledger.ledger.models import ContentVersion, Hold
@@ -21,6 +23,7 @@ from opsledger.ledger.records import Loaded, lock
 from opsledger.lib.ids import parse
 from opsledger.rules import transitions
 from opsledger.rules.answers import REVISES, SENDS_AGAIN, Answer, Given, answered
+from opsledger.rules.notice_words import NoticeKind
 from opsledger.rules.record import Operation
 from opsledger.rules.settling import Moment, NotNow
 
@@ -293,7 +296,11 @@ def _texts(operation_id: UUID, decision: Decision) -> dict[str, Any]:
 def _keep_open(hold: Hold, decision: Decision) -> None:
     """*Still unknown*: the hold stays, its deadline moves with the next check, and whoever read it before is stale."""
     Hold.objects.filter(pk=hold.pk, closed_at__isnull=True).update(
-        due_at=decision.next_check_at, version=hold.version + 1
+        due_at=decision.next_check_at,
+        reminded_at=None,
+        escalate_at=None,
+        escalated_at=None,
+        version=hold.version + 1,
     )
 
 
@@ -375,7 +382,7 @@ def settle_assign(
             Hold.objects.filter(pk__in=wanted, operation__isnull=False).values_list("operation_id", flat=True)
         )
         cursor.execute(
-            "UPDATE ledger_hold SET owner_id = %s, version = version + 1"
+            "UPDATE ledger_hold SET owner_id = %s, version = version + 1, told_at = coalesce(told_at, now())"
             " WHERE id IN (SELECT h.id FROM ledger_hold h"
             "  JOIN unnest(%s::uuid[], %s::int[]) AS w(id, version) ON w.id = h.id"
             "  WHERE h.closed_at IS NULL AND h.owner_id IS DISTINCT FROM %s::uuid"
@@ -383,16 +390,25 @@ def settle_assign(
             " RETURNING id, operation_id, destination_id, event_id",
             [owner_id, wanted, seen, owner_id],
         )
-        columns = ("id", "operation_id", "destination_id", "event_id")
-        moved = [Hold(**dict(zip(columns, row, strict=True))) for row in cursor.fetchall()]
-        append(on_subject(hold, "assigned", by, facts) for hold in moved)
-        return len(moved)
+        rows = cursor.fetchall()
+        append(line_of_hold(*row, kind="assigned", actor=by.actor, facts=facts) for row in rows)
+        tell_owner([row[0] for row in rows], owner_id, by)
+        return len(rows)
+
+
+def tell_owner(hold_ids: Collection[UUID], owner_id: Any, by: By) -> None:
+    """Of what others gave them; what they took themselves they know."""
+    if owner_id is None or by.person_id == owner_id:
+        return
+    given = Hold.objects.filter(pk__in=hold_ids)
+    people = frozenset({owner_id})
+    tell_here(News(NoticeKind.ASSIGNED, hold.team_id, people, hold=hold) for hold in given)
 
 
 def on_subject(hold: Hold, kind: str, by: By, facts: Mapping[str, Any]) -> Line:
     """A line about a hold on its own subject: its operation, its destination or its event."""
-    subject, subject_kind = _subject(hold)
-    return Line(subject_kind, subject, kind, by.actor, body({"hold": str(hold.pk), **facts}))
+    about = (hold.pk, hold.operation_id, hold.destination_id, hold.event_id)
+    return line_of_hold(*about, kind=kind, actor=by.actor, facts=facts)
 
 
 def settle_note(hold_id: UUID, text: str, by: By) -> None:

@@ -9,6 +9,7 @@ from opsledger.ledger.models.events import Delivery, Event, RawBody, Refusal
 from opsledger.ledger.models.holds import Hold
 from opsledger.ledger.models.incidents import Incident, IncidentAct, IncidentNote
 from opsledger.ledger.models.lists import ProviderStatement, ReadReference, ReferenceList, StatementCover
+from opsledger.ledger.models.notices import Channel, Mailing, Notice, NoticeChoice
 from opsledger.ledger.models.operations import (
     Attempt,
     Evidence,
@@ -30,6 +31,7 @@ __all__ = [
     "BulkItem",
     "BulkRun",
     "Canary",
+    "Channel",
     "Content",
     "ContentVersion",
     "Definition",
@@ -43,6 +45,9 @@ __all__ = [
     "Incident",
     "IncidentAct",
     "IncidentNote",
+    "Mailing",
+    "Notice",
+    "NoticeChoice",
     "Operation",
     "OperationEvent",
     "OperationParams",

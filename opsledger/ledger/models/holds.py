@@ -12,6 +12,15 @@ from opsledger.ledger.models.operations import Operation, Step
 from opsledger.lib.ids import new_id
 from opsledger.rules.states import HoldReason
 
+# Reasons that concern more people than the hold's owner: they are told of it also when nobody owns it.
+TOLD_TO_MANY = [
+    HoldReason.APPROVAL_NEEDED.value,
+    HoldReason.DISPUTED.value,
+    HoldReason.PAUSED.value,
+    HoldReason.ACCESS_REFUSED.value,
+    HoldReason.CIRCUIT_OPEN.value,
+]
+
 
 class Hold(models.Model):
     """About a step, a destination or an event. The columns that the inbox sorts and filters by are copied here."""
@@ -41,6 +50,11 @@ class Hold(models.Model):
     incident = models.ForeignKey(
         Incident, null=True, on_delete=models.PROTECT, related_name="holds", db_index=False
     )
+    # What happens when nobody acts (rules.escalation); a moved due time empties the first three.
+    reminded_at = models.DateTimeField(null=True)
+    escalate_at = models.DateTimeField(null=True)  # set by the reminder
+    escalated_at = models.DateTimeField(null=True)
+    told_at = models.DateTimeField(null=True)  # when those whom it concerns were told of it
 
     class Meta:
         constraints = [
@@ -59,6 +73,15 @@ class Hold(models.Model):
                 condition=Q(closed_at__isnull=True, closed_by="")
                 | (Q(closed_at__isnull=False) & ~Q(closed_by="")),
                 name="hold_closed_iff_by_somebody",
+            ),
+            models.CheckConstraint(
+                condition=Q(reminded_at__isnull=True, escalate_at__isnull=True)
+                | Q(reminded_at__isnull=False, escalate_at__isnull=False),
+                name="hold_escalation_is_set_by_its_reminder",
+            ),
+            models.CheckConstraint(
+                condition=Q(escalated_at__isnull=True) | Q(reminded_at__isnull=False),
+                name="hold_escalates_only_after_a_reminder",
             ),
             models.UniqueConstraint(
                 fields=["step"],
@@ -116,6 +139,22 @@ class Hold(models.Model):
                 condition=Q(incident__isnull=False),
                 include=["closed_by"],
                 name="hold_of_incident",
+            ),
+            models.Index(
+                fields=["due_at", "id"],
+                condition=Q(closed_at__isnull=True, reminded_at__isnull=True),
+                name="hold_to_remind",
+            ),
+            models.Index(
+                fields=["escalate_at", "id"],
+                condition=Q(closed_at__isnull=True, escalate_at__isnull=False, escalated_at__isnull=True),
+                name="hold_to_escalate",
+            ),
+            models.Index(
+                fields=["id"],
+                condition=Q(closed_at__isnull=True, told_at__isnull=True)
+                & (Q(owner__isnull=False) | Q(reason__in=TOLD_TO_MANY)),
+                name="hold_to_tell",
             ),
         ]
 

@@ -12,6 +12,7 @@ from django.db import connection
 from psycopg.rows import namedtuple_row
 
 from opsledger.ledger import definitions
+from opsledger.ledger.queries.if_nobody import Outlook, outlooks
 from opsledger.rules.definitions import ActionDefinition, DestinationDefinition
 from opsledger.rules.states import HoldReason
 
@@ -29,8 +30,8 @@ SELECT destination_id, state, count(*) AS count FROM ledger_step
  GROUP BY destination_id, state
 """
 _HOLDS = """
-SELECT h.id, h.destination_id, h.reason, h.version, h.opened_at, h.due_at, h.if_nobody,
-       coalesce(p.display_name, '') AS owner_name
+SELECT h.id, h.destination_id, h.reason, h.version, h.opened_at, h.due_at, h.if_nobody, h.owner_id, h.reminded_at,
+       h.escalated_at, coalesce(p.display_name, '') AS owner_name
   FROM ledger_hold h LEFT JOIN person p ON p.id = h.owner_id
  WHERE h.destination_id = ANY(%s) AND h.closed_at IS NULL ORDER BY h.opened_at, h.id
 """
@@ -69,6 +70,7 @@ class StopLine:
     due_at: datetime
     owner_name: str
     if_nobody: str
+    outlook: Outlook
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +91,17 @@ class DestinationLine:
 
 
 def destinations_of(team_id: UUID) -> list[DestinationLine]:
-    """By name; four statements however many there are."""
+    """By name; four statements however many there are, and as many again where one is stopped."""
     rows = _rows(_DESTINATIONS, team_id)
     ids = [row.id for row in rows]
     steps: dict[UUID, dict[str, int]] = {}
     for row in _rows(_OPEN_STEPS, ids):
         steps.setdefault(row.destination_id, {})[row.state] = row.count
     stops: dict[UUID, list[StopLine]] = {}
-    for row in _rows(_HOLDS, ids):
-        stops.setdefault(row.destination_id, []).append(_stop(row))
+    holds = _rows(_HOLDS, ids)
+    told = outlooks(team_id, [(row, None) for row in holds], rows[0].now) if holds else []
+    for row, outlook in zip(holds, told, strict=True):
+        stops.setdefault(row.destination_id, []).append(_stop(row, outlook))
     recoveries = {
         (row.destination_id, row.action): RecoveryLine(
             row.enabled, row.drilled, row.changed_by, row.changed_at
@@ -140,7 +144,7 @@ def _circuit(row: Any) -> str:
     return "half_open" if row.circuit_trial_at is not None and row.circuit_trial_at <= row.now else "open"
 
 
-def _stop(row: Any) -> StopLine:
+def _stop(row: Any, outlook: Outlook) -> StopLine:
     return StopLine(
         row.id,
         HoldReason(row.reason),
@@ -149,6 +153,7 @@ def _stop(row: Any) -> StopLine:
         row.due_at,
         row.owner_name,
         row.if_nobody,
+        outlook,
     )
 
 

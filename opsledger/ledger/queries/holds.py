@@ -36,7 +36,7 @@ def steps_of(hold_ids: Sequence[UUID]) -> list[tuple[UUID, int]]:
 
 def hold_of(hold_id: UUID, team_ids: Sequence[UUID]) -> Hold | None:
     """A hold, open or closed; None when it does not exist for these teams."""
-    rows = Hold.objects.select_related("step", "event", "owner", "destination")
+    rows = Hold.objects.select_related("step", "event", "owner", "destination", "operation")
     return rows.filter(pk=hold_id, team_id__in=team_ids).first()
 
 

@@ -17,6 +17,7 @@ from django.db import connection
 from psycopg.rows import namedtuple_row
 
 from opsledger.ledger import definitions, records
+from opsledger.ledger.queries.if_nobody import Outlook, outlooks
 from opsledger.ledger.queries.looks import HOW_LOOKS_ENDED, LOOKS_ENDED, Looks
 from opsledger.ledger.queries.operations import (
     NextDecision,
@@ -100,6 +101,7 @@ class HoldRecord:
     if_nobody: str
     facts: Mapping[str, Any]
     answers: tuple[Answer, ...] = ()  # valid now; none when it is closed
+    outlook: Outlook | None = None  # what happens if nobody acts; of an open one
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,13 +308,17 @@ def _attempt(row: Any) -> AttemptRecord:
 
 def _holds(loaded: Loaded) -> list[HoldRecord]:
     answers = {hold.id: answers_for(loaded.record, hold) for hold in loaded.record.holds}
+    rows = _rows(_HOLDS, loaded.id)
+    still_open = [row for row in rows if row.closed_at is None]
+    told = outlooks(loaded.team_id, [(row, loaded.workflow_version_id) for row in still_open], loaded.now)
+    outlook_of = {row.id: outlook for row, outlook in zip(still_open, told, strict=True)}
     return [
         HoldRecord(
             row.id, row.step, HoldReason(row.reason), row.version, row.opened_at, row.due_at, row.closed_at,
             row.closed_by, row.answer, row.owner_id, row.owner_name, row.if_nobody, json.loads(row.facts),
-            answers.get(str(row.id), ()),
+            answers.get(str(row.id), ()), outlook_of.get(row.id),
         )
-        for row in _rows(_HOLDS, loaded.id)
+        for row in rows
     ]  # fmt: skip
 
 
