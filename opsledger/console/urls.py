@@ -14,6 +14,8 @@ from opsledger.console.views import (
     operations,
     proposals,
     replays,
+    rules,
+    saved_views,
     settings,
 )
 
@@ -23,6 +25,11 @@ urlpatterns = [
     path("inbox/news/", inbox.inbox_news, name="inbox_news"),
     path("inbox/assign/", inbox.assign, name="inbox_assign"),
     path("inbox/check/", inbox.check_now, name="inbox_check"),
+    path("views/", saved_views.views_page, name="views"),
+    path("views/save/", saved_views.save, name="save_view"),
+    path("views/<str:view>/rename/", saved_views.rename, name="rename_view"),
+    path("views/<str:view>/move/", saved_views.move, name="move_view"),
+    path("views/<str:view>/remove/", saved_views.remove, name="remove_view"),
     # one hold
     path("holds/<str:hold>/", holds.hold_page, name="hold"),
     path("holds/<str:hold>/settle", holds.settle, name="settle_hold"),
@@ -100,6 +107,12 @@ urlpatterns = [
     path("settings/teams/", settings.teams, name="teams"),
     path("settings/teams/change/", settings.change_team, name="change_team"),
     path("settings/teams/add/", settings.add_team, name="add_team"),
+    path("settings/rules/", rules.rules_page, name="rules"),
+    path("settings/rules/add/", rules.add, name="add_rule"),
+    path("settings/rules/apply/", rules.apply, name="apply_rules"),
+    path("settings/rules/<str:rule>/", rules.rule_page, name="rule"),
+    path("settings/rules/<str:rule>/move/", rules.move, name="move_rule"),
+    path("settings/rules/<str:rule>/remove/", rules.remove, name="remove_rule"),
     path("settings/tokens/", settings.tokens, name="tokens"),
     path("settings/tokens/add/", settings.add_token, name="add_token"),
     path("settings/tokens/<uuid:token_id>/revoke/", settings.revoke_token, name="revoke_token"),

@@ -786,6 +786,10 @@ ENTRY_WORDS: Mapping[str, str] = {
     "replay_aborting": noop("Replay aborted"),
     "replay_aborted": noop("Aborted replay ended"),
     "replay_finished": noop("Replay ended"),
+    "rule_added": noop("Assignment rule added"),
+    "rule_changed": noop("Assignment rule changed"),
+    "rule_moved": noop("Assignment rule moved"),
+    "rule_removed": noop("Assignment rule removed"),
 }
 # Kinds of actors: all of them, and one of them, whose name stands after it.
 ACTOR_WORDS: Mapping[str, tuple[str, str]] = {

@@ -435,7 +435,8 @@ def _withdrawable(view: OperationView) -> list[tuple[int, str]]:
 def _actors(told: Any) -> set[str]:
     actors = {entry.actor for entry in told.told}
     owners = {f"person:{entry.body['owner']}" for entry in told.told if entry.body.get("owner")}
-    return actors | owners
+    given = (one for entry in told.told for one in (entry.body.get("given") or {}).values())
+    return actors | owners | {f"person:{one['owner']}" for one in given}
 
 
 def _before(request: ConsoleRequest) -> int | None:

@@ -1,6 +1,7 @@
 """The tables of the ledger. Only `ledger.actions` writes them, only `ledger.queries` reads them for others."""
 
 from opsledger.ledger.models.approvals import Approval, ApprovedRequest, Revision
+from opsledger.ledger.models.assignment import AssignmentRule
 from opsledger.ledger.models.content import Content, ContentVersion
 from opsledger.ledger.models.definitions import Definition, DefinitionVersion
 from opsledger.ledger.models.destinations import SENDING_ID, Destination, Recovery, SendingSwitch
@@ -17,12 +18,14 @@ from opsledger.ledger.models.operations import (
     StepRequest,
 )
 from opsledger.ledger.models.replays import Replay, ReplayDestination, ReplayItem
+from opsledger.ledger.models.saved_views import SavedView
 from opsledger.ledger.models.workers import Canary
 
 __all__ = [
     "SENDING_ID",
     "Approval",
     "ApprovedRequest",
+    "AssignmentRule",
     "Attempt",
     "Canary",
     "Content",
@@ -45,6 +48,7 @@ __all__ = [
     "ReplayDestination",
     "ReplayItem",
     "Revision",
+    "SavedView",
     "SendingSwitch",
     "Step",
     "StepRequest",
