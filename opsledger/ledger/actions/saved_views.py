@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from opsledger.accounts.models import Person, Team
 from opsledger.ledger.actions.settle import Refused
@@ -22,7 +22,7 @@ def save_view(team_id: UUID, person_id: UUID | None, name: str, query: str, auth
         raise Refused("This filter is too long to be kept.", field="name")
     with transaction.atomic(durable=True):
         _lock_owner(team_id, person_id)
-        count = SavedView.objects.filter(team_id=team_id, person_id=person_id).count()
+        count = _of_same(team_id, person_id).count()
         if count >= VIEWS_MAX:
             whose = "You have" if person_id else "The team has"
             raise Refused(f"{whose} {VIEWS_MAX} saved views already. Remove one first; nothing was saved.")
@@ -47,7 +47,7 @@ def move_view(view: SavedView, *, up: bool) -> None:
     """One place up or down: it and its neighbour change places. At the end of the list nothing moves."""
     with transaction.atomic(durable=True):
         _lock_owner(view.team_id, view.person_id)
-        of_same = SavedView.objects.filter(team_id=view.team_id, person_id=view.person_id)
+        of_same = _of_same(view.team_id, view.person_id)
         row = of_same.filter(pk=view.pk).first()
         other = of_same.filter(position=row.position + (-1 if up else 1)).first() if row else None
         if row is None or other is None:
@@ -60,7 +60,7 @@ def remove_view(view: SavedView) -> bool:
     """False when it was gone already."""
     with transaction.atomic(durable=True):
         _lock_owner(view.team_id, view.person_id)
-        of_same = SavedView.objects.filter(team_id=view.team_id, person_id=view.person_id)
+        of_same = _of_same(view.team_id, view.person_id)
         row = of_same.filter(pk=view.pk).first()
         if row is None:
             return False
@@ -74,6 +74,11 @@ def _lock_owner(team_id: UUID, person_id: UUID | None) -> None:
         Person.objects.select_for_update(no_key=True).get(pk=person_id)
     else:
         Team.objects.select_for_update(no_key=True).get(pk=team_id)
+
+
+def _of_same(team_id: UUID, person_id: UUID | None) -> QuerySet[SavedView]:
+    rows = SavedView.objects.filter(team_id=team_id)
+    return rows.filter(person__isnull=True) if person_id is None else rows.filter(person_id=person_id)
 
 
 def _name(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -67,8 +67,8 @@ def rules_of(team_id: UUID) -> RuleList:
     taken = _taken(rules, groups)
     names = _names(owner for owner in rules.takers.values() if owner)
     lines = [
-        RuleLine(
-            *row,
+        replace(
+            RuleLine(*row),
             taker=names.get(rules.takers.get(str(row.person_id)) or ""),
             count=taken[str(row.id)],
         )
