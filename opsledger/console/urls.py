@@ -12,6 +12,7 @@ from opsledger.console.views import (
     inbox,
     operation,
     operations,
+    presence,
     proposals,
     replays,
     rules,
@@ -54,6 +55,7 @@ urlpatterns = [
         operation.reveal_evidence,
         name="reveal_evidence",
     ),
+    path("presence/<str:kind>/<str:thing>/", presence.presence, name="presence"),
     # approvals
     path("approvals/", approvals.approvals_page, name="approvals"),
     path("approvals/holds/<str:hold>/", approvals.approval_of_hold, name="approval_of_hold"),
