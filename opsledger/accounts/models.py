@@ -118,6 +118,41 @@ class Membership(models.Model):
         return f"{self.person_id} is {self.role} in {self.team_id}"
 
 
+class Absence(models.Model):
+    """A person is away from a team for a while, and a deputy gets what would go to them. It ends by itself."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="absences")
+    person = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="absences")
+    deputy = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="stands_in")
+    begins_at = models.DateTimeField()
+    ends_at = models.DateTimeField()  # no longer away from this moment on
+    made_at = models.DateTimeField(db_default=Now())
+    called_off_at = models.DateTimeField(null=True)  # ended by a person, before its time
+
+    class Meta:
+        db_table = "absence"
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(ends_at__gt=F("begins_at")), name="absence_ends_after_it_begins"
+            ),
+            models.CheckConstraint(condition=~Q(deputy=F("person")), name="nobody_stands_in_for_themselves"),
+            models.UniqueConstraint(
+                fields=["team", "person", "begins_at"],
+                condition=Q(called_off_at__isnull=True),
+                name="absence_begins_once_at_a_time",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["team", "ends_at"], condition=Q(called_off_at__isnull=True), name="absence_by_end"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.person_id} is away until {self.ends_at}"
+
+
 # Plain strings: migrations keep them, whatever becomes of the enumerations.
 AUTOMATION, PERSONAL = Via.AUTOMATION.value, Via.PERSONAL.value
 
