@@ -11,21 +11,16 @@ from uuid import UUID
 from django.db import connection, transaction
 from psycopg.rows import namedtuple_row
 
-from opsledger.accounts.permissions import Role
+from opsledger.accounts.absences import stand_ins_for
 from opsledger.ledger.clock import database_now
 from opsledger.lib.recent import Recent
 from opsledger.rules.assignment import Given, Question, Rule, given_by
 
 KEEP_SECONDS = 2.0
-WORKS_ON_HOLDS = (Role.OPERATOR, Role.OWNER)  # a role that a rule's person must have
 
 _RULES = """
 SELECT id, position, person_id, workflow_slug, destination_slug, reason, active
   FROM ledger_assignmentrule WHERE team_id = %s ORDER BY position
-"""
-_THERE = """
-SELECT DISTINCT m.person_id FROM membership m JOIN person p ON p.id = m.person_id
- WHERE m.team_id = %s AND m.person_id = ANY(%s) AND m.role = ANY(%s) AND p.is_active
 """
 
 
@@ -51,11 +46,9 @@ def rules_now(team_id: UUID) -> TeamRules:
 
 
 def takers_of(people: Iterable[str], team_id: UUID, now: datetime) -> dict[str, str | None]:
-    """Who takes each person's holds at `now`: themselves while they work on holds of the team, else nobody."""
-    wanted = [UUID(person) for person in people]
-    rows = _rows(_THERE, team_id, wanted, [role.value for role in WORKS_ON_HOLDS])
-    there = {str(row.person_id) for row in rows}
-    return {str(person): str(person) if str(person) in there else None for person in wanted}
+    """Who takes each person's holds at `now`: themselves, while they are away whoever stands in, or nobody."""
+    found = stand_ins_for([UUID(person) for person in people], team_id, now)
+    return {str(person): str(taker) if taker else None for person, taker in found.items()}
 
 
 def given_to(team_id: UUID, workflow: str, destination: str, reason: str) -> Given | None:

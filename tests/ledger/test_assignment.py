@@ -6,14 +6,17 @@ import json
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.core.management import call_command
 from django.db import IntegrityError, connection, transaction
+from django.utils import timezone
 from people import person
 
 from opsledger.accounts import actions
+from opsledger.accounts.absences import add_absence
 from opsledger.accounts.models import Membership, Person
 from opsledger.accounts.permissions import Role
 from opsledger.journal.models import Entry
@@ -107,6 +110,20 @@ def test_a_rule_whose_person_is_gone_is_passed_over(scenes: Scenes, goes: Callab
     add(scenes, jon)
     goes(maria)
     assert scenes.hold(scenes.unknown()).owner_id == jon.pk
+
+
+def test_somebody_who_is_away_is_stood_in_for(scenes: Scenes) -> None:
+    maria, jon = scenes.member("Maria", Role.OPERATOR), scenes.member("Jon", Role.OPERATOR)
+    now = timezone.now()
+    add_absence(
+        maria, scenes.desk.team, jon, begins_at=now - timedelta(hours=1), ends_at=now + timedelta(hours=1)
+    )
+    rule = add(scenes, maria)  # one may be made for somebody who is away
+    hold = scenes.hold(scenes.unknown())
+    assert hold.owner_id == jon.pk
+    assert lines("attempt_ended")[-1]["given"][str(hold.pk)] == {
+        "owner": str(jon.pk), "rule": str(rule), "position": 1,
+    }  # fmt: skip
 
 
 def test_a_change_of_the_rules_counts_from_the_next_hold_on(scenes: Scenes, olga: By) -> None:

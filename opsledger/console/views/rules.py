@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from opsledger.accounts.absences import owners_there
 from opsledger.accounts.models import Person
 from opsledger.accounts.roles import Permission, allowed, members_of
 from opsledger.console.forms import by_person, version_of
@@ -28,7 +29,6 @@ from opsledger.ledger.actions.assignment import (
     remove_rule,
 )
 from opsledger.ledger.actions.settle import Refused
-from opsledger.ledger.assignment import WORKS_ON_HOLDS
 from opsledger.ledger.queries import assignment, inbox
 from opsledger.ledger.queries.assignment import RuleLine
 from opsledger.lib import ids
@@ -67,11 +67,8 @@ def _choices(request: ConsoleRequest) -> dict[str, Any]:
 
 def _takers(request: ConsoleRequest) -> list[Person]:
     """Whom a rule may give holds to."""
-    return [
-        member.person
-        for member in members_of(request.team)
-        if member.person.is_active and not member.roles.isdisjoint(WORKS_ON_HOLDS)
-    ]
+    there = owners_there(request.team.pk)
+    return [member.person for member in members_of(request.team) if member.person.pk in there]
 
 
 def _row(line: RuleLine, count: int) -> dict[str, Any]:
@@ -98,13 +95,20 @@ def _said(line: RuleLine) -> str:
     if not line.active:
         return _("Switched off")
     if line.taker is None:
-        why = _("%(name)s does not work on holds here") if line.is_active else _("%(name)s is deactivated")
-        return _("Passed over: %(why)s") % {"why": why % {"name": line.person}}
+        return _("Passed over: %(why)s") % {"why": _why_nobody(line) % {"name": line.person}}
     if _gone(line):
         return _("Takes nothing: %(what)s is gone") % {"what": _gone(line)}
     if line.taker != line.person:
         return _("In use; %(name)s stands in") % {"name": line.taker}
     return _("In use")
+
+
+def _why_nobody(line: RuleLine) -> str:
+    if not line.is_active:
+        return _("%(name)s is deactivated")
+    if line.works_on_holds:
+        return _("%(name)s is away, and nobody stands in")
+    return _("%(name)s does not work on holds here")
 
 
 def _gone(line: RuleLine) -> str:

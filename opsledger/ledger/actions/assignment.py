@@ -15,11 +15,12 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.db.models import F
 
+from opsledger.accounts.absences import owners_there
 from opsledger.accounts.models import Team
 from opsledger.journal.append import Line, append, body
 from opsledger.ledger import assignment
-from opsledger.ledger.actions.settle import By, Refused, _on_subject
-from opsledger.ledger.clock import database_now
+from opsledger.ledger.actions.hold_lines import line_of_hold
+from opsledger.ledger.actions.settle import By, Refused
 from opsledger.ledger.models import AssignmentRule, Definition
 from opsledger.ledger.records import lock
 from opsledger.lib.ids import new_id
@@ -128,8 +129,7 @@ def _check(team_id: UUID, wanted: NewRule) -> None:
     if wanted.workflow and wanted.reason in {reason.value for reason in DESTINATION_REASONS}:
         why = "A hold for this reason is about a destination, and belongs to no workflow: leave the workflow open."
         raise Refused(why, field="workflow")
-    person = str(wanted.person_id)
-    if assignment.takers_of([person], team_id, database_now())[person] is None:
+    if wanted.person_id not in owners_there(team_id):
         why = "A rule gives holds to an active operator or owner of the team. Nothing was changed."
         raise Refused(why, field="person")
 
@@ -212,5 +212,5 @@ def _give(given: dict[UUID, dict[str, Any]], by: By) -> int:
         lock(row[0] for row in cursor.fetchall())
         cursor.execute(_GIVE, [wanted, [given[hold_id]["owner"] for hold_id in wanted]])
         rows = cursor.fetchall()
-        append(_on_subject(row, "assigned", by, given[row[0]]) for row in rows)
+        append(line_of_hold(*row, kind="assigned", actor=by.actor, facts=given[row[0]]) for row in rows)
         return len(rows)

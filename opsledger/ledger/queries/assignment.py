@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db import connection
 from psycopg.rows import namedtuple_row
 
+from opsledger.accounts.absences import owners_there
 from opsledger.ledger.assignment import TeamRules, rules_now
 from opsledger.rules.assignment import Question
 
@@ -49,6 +50,7 @@ class RuleLine:
     made_at: Any
     workflow_there: bool
     destination_there: bool
+    works_on_holds: bool = False
     taker: str | None = None  # the name of who takes its holds now; None: it is passed over
     count: int = 0  # of open unowned holds that it would take now
 
@@ -64,11 +66,12 @@ class RuleList:
 def rules_of(team_id: UUID) -> RuleList:
     rules = rules_now(team_id)
     groups = [(Question(*row[:3]), int(row[3])) for row in _rows(_UNOWNED, team_id, COUNT_MAX)]
-    taken = _taken(rules, groups)
+    taken, there = _taken(rules, groups), owners_there(team_id)
     names = _names(owner for owner in rules.takers.values() if owner)
     lines = [
         replace(
             RuleLine(*row),
+            works_on_holds=row.person_id in there,
             taker=names.get(rules.takers.get(str(row.person_id)) or ""),
             count=taken[str(row.id)],
         )
