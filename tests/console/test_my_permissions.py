@@ -23,7 +23,9 @@ def shown(who: Person) -> str:
 
 
 def row_of(html: str, words: str) -> str:
-    return re.search(rf'<tr><td>(?:(?!</tr>).)*<th scope="row">{words}</th>.*?</tr>', html, re.S).group(0)  # type: ignore[union-attr]
+    return re.search(rf'<tr><td>(?:(?!</tr>).)*<th scope="row">{words}</th>.*?</tr>', html, re.DOTALL).group(
+        0
+    )  # type: ignore[union-attr]
 
 
 def test_it_says_which_roles_i_have_since_when_and_by_whom(cast: Cast) -> None:
@@ -40,7 +42,11 @@ def test_it_says_which_roles_i_have_since_when_and_by_whom(cast: Cast) -> None:
 
 def test_a_role_taken_and_given_again_names_who_gave_it_last(cast: Cast) -> None:
     jon = person("Jon")
-    for who, roles in ((cast.adam, [Role.OPERATOR]), (cast.adam, [Role.VIEWER]), (cast.olga, [Role.OPERATOR])):
+    for who, roles in (
+        (cast.adam, [Role.OPERATOR]),
+        (cast.adam, [Role.VIEWER]),
+        (cast.olga, [Role.OPERATOR]),
+    ):
         with acting_as(f"person:{who.pk}"):
             actions.set_roles(jon, cast.launch, roles)
     html = shown(jon)
