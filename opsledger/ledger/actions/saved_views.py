@@ -27,8 +27,8 @@ def save_view(team_id: UUID, person_id: UUID | None, name: str, query: str, auth
             whose = "You have" if person_id else "The team has"
             raise Refused(f"{whose} {VIEWS_MAX} saved views already. Remove one first; nothing was saved.")
         row = SavedView(
-            id=new_id(), team_id=team_id, person_id=person_id, name=_name(name), query=query, author_id=author_id,
-            position=count + 1,
+            id=new_id(), team_id=team_id, person_id=person_id, holder_id=person_id or team_id, name=_name(name),
+            query=query, author_id=author_id, position=count + 1,
         )  # fmt: skip
         with _free_name(row.name):
             row.save(force_insert=True)
@@ -77,8 +77,7 @@ def _lock_owner(team_id: UUID, person_id: UUID | None) -> None:
 
 
 def _of_same(team_id: UUID, person_id: UUID | None) -> QuerySet[SavedView]:
-    rows = SavedView.objects.filter(team_id=team_id)
-    return rows.filter(person__isnull=True) if person_id is None else rows.filter(person_id=person_id)
+    return SavedView.objects.filter(team_id=team_id, holder_id=person_id or team_id)
 
 
 def _name(text: str) -> str:

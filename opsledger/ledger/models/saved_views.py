@@ -21,6 +21,7 @@ class SavedView(models.Model):
     person = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
+    holder_id = models.UUIDField()  # the person, or the team: among whose views name and place are its own
     name = models.TextField()
     query = models.TextField()  # "" shows every hold
     position = models.IntegerField()  # 1, 2, 3 … among those of the same person, or of the team
@@ -31,12 +32,9 @@ class SavedView(models.Model):
 
     class Meta:
         constraints = [
+            models.UniqueConstraint(fields=["team", "holder_id", "name"], name="view_has_a_name_of_its_own"),
             models.UniqueConstraint(
-                fields=["team", "person", "name"], nulls_distinct=False, name="view_has_a_name_of_its_own"
-            ),
-            models.UniqueConstraint(
-                fields=["team", "person", "position"],
-                nulls_distinct=False,
+                fields=["team", "holder_id", "position"],
                 deferrable=models.Deferrable.DEFERRED,  # places are changed several at once
                 name="view_has_a_place_of_its_own",
             ),
@@ -47,6 +45,11 @@ class SavedView(models.Model):
             models.CheckConstraint(
                 condition=Q(person__isnull=True) | Q(person=models.F("author")),
                 name="personal_view_is_its_author_s",
+            ),
+            models.CheckConstraint(
+                condition=Q(person__isnull=True, holder_id=models.F("team"))
+                | Q(person__isnull=False, holder_id=models.F("person")),
+                name="view_is_held_by_its_person_else_its_team",
             ),
         ]
 
