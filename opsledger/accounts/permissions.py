@@ -44,6 +44,8 @@ class Permission(StrEnum):
     ADMINISTER = "administer"  # people, teams, tokens, sources, destinations
     ENABLE_RECOVERY = "enable_recovery"  # for a destination's action, after its drill passed
     READ_AUDIT = "read_audit"  # the journal: read, verify, export
+    SHARE_VIEW = "share_view"  # a saved view for the whole team
+    SET_RULES = "set_rules"  # whom holds are given to when they open
     # What automations do, and people do not:
     RECORD = "record"  # an operation
     CLAIM = "claim"  # a step
@@ -75,6 +77,8 @@ GRANTED_TO: Mapping[Permission, frozenset[Role]] = {
     P.ADMINISTER: frozenset({R.ADMIN}),
     P.ENABLE_RECOVERY: _OWNERS,
     P.READ_AUDIT: _EVERYBODY,
+    P.SHARE_VIEW: _OPERATORS | {R.ADMIN},
+    P.SET_RULES: _OWNERS | {R.ADMIN},
     P.RECORD: frozenset(),
     P.CLAIM: frozenset(),
     P.REPORT: frozenset(),
@@ -103,6 +107,8 @@ WORDS: Mapping[Permission, str] = {
     P.ADMINISTER: "manage people, teams, tokens, sources and destinations",
     P.ENABLE_RECOVERY: "enable automatic recovery for an action whose drill passed",
     P.READ_AUDIT: "read, verify and export the audit journal",
+    P.SHARE_VIEW: "save views for the whole team",
+    P.SET_RULES: "set assignment rules",
     P.RECORD: "record operations",
     P.CLAIM: "claim steps",
     P.REPORT: "report outcomes and evidence",
@@ -144,7 +150,16 @@ SCOPE_GRANTS: Mapping[Scope, frozenset[Permission]] = {
     Scope.REPORT: frozenset({P.REPORT}),
     Scope.PROPOSE: frozenset({P.PROPOSE}),
     Scope.OPERATE: frozenset(
-        {P.ASSIGN, P.NOTE, P.STILL_UNKNOWN, P.CHECK_NOW, P.PAUSE_DESTINATION, P.RESUME_DESTINATION}
+        {
+            P.ASSIGN,
+            P.NOTE,
+            P.STILL_UNKNOWN,
+            P.CHECK_NOW,
+            P.PAUSE_DESTINATION,
+            P.RESUME_DESTINATION,
+            P.SHARE_VIEW,
+            P.SET_RULES,
+        }
     ),
     Scope.DECIDE: frozenset(
         {

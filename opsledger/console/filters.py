@@ -27,6 +27,7 @@ VIEWS: Mapping[View, str] = {
     View.MINE: noop("Mine"),
     View.UNOWNED: noop("Unowned"),
     View.OLD_UNKNOWN: noop("Unknown over 1 h"),
+    View.AWAITING: noop("Awaiting my approval"),
     View.DISPUTED: noop("Disputed"),
     View.DESTINATIONS: noop("At destinations"),
     View.ALL: noop("All"),
@@ -58,6 +59,7 @@ class InboxFilter:
     wanted: inbox.Wanted
     after: inbox.Place | None = None
     before: inbox.Place | None = None
+    saved: str = ""  # the public id of the saved view that this filter was read from
 
     @classmethod
     def read(cls, query: QueryDict | Mapping[str, str], team_id: UUID, person_id: UUID) -> InboxFilter:
@@ -98,6 +100,12 @@ class InboxFilter:
         if values.get("view") == View.ALL.value:
             values.pop("view")
         return urlencode({name: value for name, value in values.items() if value})
+
+    def address(self, **changes: str) -> str:
+        """The same for links within the inbox: by the saved view where it is one."""
+        if self.saved:
+            return urlencode({"saved": self.saved} | changes)
+        return self.query(**changes)
 
     def of_view(self, view: View) -> str:
         """The query of another view, with what was chosen kept."""

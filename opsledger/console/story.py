@@ -110,15 +110,24 @@ class Teller:
                     key=f"{entry.seq}-end",
                 )
             )
-        for hold in (entry.body.get("holds") or {}).values():
+        for hold_id, hold in (entry.body.get("holds") or {}).items():
             if hold is not None:
                 reason = HoldReason(hold["reason"])
                 title = _("Hold opened: %(reason)s") % {"reason": wording.reason_word(reason)}
                 step = _("Step %(number)s") % {"number": hold["step"]}
+                if given := (entry.body.get("given") or {}).get(hold_id):
+                    step = f"{step}. {self._by_rule(given)}"
                 around.append(
                     Item(entry.at, "held", title, state="held", text=step, key=f"{entry.seq}-h{hold['step']}")
                 )
         return around
+
+    def _by_rule(self, given: Mapping[str, Any]) -> str:
+        """Whom a rule gave a hold to when it opened."""
+        return _("Given to %(name)s by assignment rule %(number)s.") % {
+            "name": self.names.get(f"person:{given['owner']}", _("somebody")),
+            "number": given["position"],
+        }
 
     def _tell(self, entry: Told) -> Item:
         teller = _TELLERS.get(entry.kind)
@@ -305,7 +314,9 @@ class Teller:
                 "name": name,
                 "owner": self.names.get(f"person:{owner}", _("somebody")),
             }
-        return Item(entry.at, "user", title, about="decisions", key=str(entry.seq))
+        number = entry.body.get("position")
+        by_rule = _("By assignment rule %(number)s.") % {"number": number} if number else ""
+        return Item(entry.at, "user", title, about="decisions", text=by_rule, key=str(entry.seq))
 
     def _reminded(self, entry: Told) -> Item:
         to = entry.body.get("to")

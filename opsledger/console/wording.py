@@ -796,6 +796,10 @@ ENTRY_WORDS: Mapping[str, str] = {
     "bulk_aborted": noop("Bulk run aborted"),
     "list_kept": noop("List of references kept"),
     "statement_kept": noop("Provider’s statement kept"),
+    "rule_added": noop("Assignment rule added"),
+    "rule_changed": noop("Assignment rule changed"),
+    "rule_moved": noop("Assignment rule moved"),
+    "rule_removed": noop("Assignment rule removed"),
 }
 # Kinds of actors: all of them, and one of them, whose name stands after it.
 ACTOR_WORDS: Mapping[str, tuple[str, str]] = {

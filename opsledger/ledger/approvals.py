@@ -128,6 +128,27 @@ def digest_of(covered: Iterable[CoveredStep]) -> str:
 # Who
 
 
+# Whether a person may answer an open hold *approval needed*, as a condition on the row `ledger_hold`: the same people are
+# barred as by `barred`.
+_MAY_APPROVE = """
+EXISTS (SELECT FROM membership m JOIN person p ON p.id = m.person_id
+         WHERE m.team_id = ledger_hold.team_id AND m.person_id = %s AND m.role = ANY(%s) AND p.is_active)
+AND NOT EXISTS (SELECT FROM ledger_step s JOIN ledger_operation o ON o.id = s.operation_id
+                 JOIN ledger_contentversion v ON v.of_id = o.content_id AND v.number = s.content_number
+                WHERE s.id = ledger_hold.step_id AND %s IN (v.author_person_id, v.requested_by_person_id))
+AND NOT EXISTS (SELECT FROM ledger_revision r
+                 WHERE r.step_id = ledger_hold.step_id AND r.kind = 'revised' AND r.author_person_id = %s)
+AND NOT EXISTS (SELECT FROM journal_entry e
+                 WHERE e.subject_id = ledger_hold.operation_id AND e.seq = 1 AND e.actor = %s)
+"""
+
+
+def may_approve(person_id: UUID) -> tuple[str, list[Any]]:
+    """The condition and its parameters."""
+    roles = [role.value for role in roles_with(Permission.APPROVE_CONTENT)]
+    return _MAY_APPROVE, [person_id, roles, person_id, person_id, f"person:{person_id}"]
+
+
 def approvers(team_ids: Collection[UUID]) -> dict[UUID, frozenset[UUID]]:
     """The active people of each team whose roles let them approve."""
     rows = _rows(

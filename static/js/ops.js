@@ -227,10 +227,24 @@
     if (key.length !== 1) return false;
     const cursor = $(".cursor");
     const own = (cursor && named(key, cursor)) || named(key, document);
-    if (own) { own.matches("input,textarea,select") ? own.focus() : own.click(); return true; }
+    if (own) { use(own); return true; }
     if (key === "j" || key === "k") return moveCursor(key === "j" ? 1 : -1);
     if (key === "x") return tickRow(cursor);
     return false;
+  }
+
+  // A field gets the cursor. What needs a reason is opened or chosen, and the cursor goes there: no key gives an answer.
+  function use(own) {
+    if (own.matches("summary")) {
+      own.click();
+      const field = own.parentElement.open && $$("input,textarea,select", own.parentElement).find((one) => one.type !== "hidden");
+      if (field) field.focus();
+    } else if (own.dataset.cursor) {
+      own.click();
+      const reason = $(own.dataset.cursor);
+      if (reason) reason.focus();
+    } else if (own.matches("input,textarea,select")) own.focus();
+    else own.click();
   }
 
   const named = (key, within) => $$("[aria-keyshortcuts]", within).find(

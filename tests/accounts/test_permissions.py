@@ -34,6 +34,8 @@ resume_destination  -   -   yes yes
 administer          -   -   -   yes
 enable_recovery     -   -   yes -
 read_audit          yes yes yes yes
+share_view          -   yes yes yes
+set_rules           -   -   yes yes
 record              -   -   -   -
 claim               -   -   -   -
 report              -   -   -   -

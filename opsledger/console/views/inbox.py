@@ -17,8 +17,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from opsledger.accounts.roles import Permission, allowed, members_of
-from opsledger.console import desk, incident_pages, wording
-from opsledger.console.filters import VIEWS, InboxFilter, cursor_text
+from opsledger.console import desk, incident_pages, saved_views, wording
+from opsledger.console.filters import InboxFilter, cursor_text
 from opsledger.console.forms import by_person, new_owner, ticked
 from opsledger.console.http import ConsoleRequest, back_to, page, see_other, wants_fragment
 from opsledger.console.inbox_words import chosen_words
@@ -27,6 +27,7 @@ from opsledger.console.templatetags.ops import badge, icon, who, words_of_span
 from opsledger.console.views.selections import act_on_ticked
 from opsledger.console.vocabulary import rows_of
 from opsledger.ledger.actions.settle import Refused, settle_assign, settle_check
+from opsledger.ledger.clock import database_now
 from opsledger.ledger.queries import holds, inbox, incidents
 from opsledger.ledger.queries.inbox import View
 from opsledger.lib import ids
@@ -38,14 +39,15 @@ SOON_SECONDS = 1800
 
 @require_GET
 def inbox_page(request: ConsoleRequest) -> HttpResponse:
-    chosen = InboxFilter.read(request.GET, request.team.pk, request.user.pk)
-    found = inbox.page_of(chosen.wanted, after=chosen.after, before=chosen.before)
+    seen = saved_views.chosen_filter(request)
+    chosen = seen.filter
+    found = _found(seen)
     counts = inbox.counts(request.team.pk, request.user.pk)
     may = _may(request)
     maker = RowMaker(found.now, chosen.query(), request.user.pk, may["may_assign"], may["may_check"])
     context = {
         "filter": chosen,
-        "tabs": _tabs(chosen, counts),
+        "views": saved_views.tabs_of(request, seen, counts),
         "counts": counts,
         "rows": [maker.row(line) for line in found.lines],
         "now": found.now,
@@ -56,6 +58,11 @@ def inbox_page(request: ConsoleRequest) -> HttpResponse:
         **may,
         "once": uuid4(),
         "all_count": _all_count(chosen, counts, found) if may["can_tick"] else 0,
+    }
+    context |= {
+        "saved": seen.line,
+        "whose": seen.whose(request.user.pk),
+        "gone": saved_views.gone(seen, context),
     }
     if counts.first_due_opened_at is not None:
         context["first_due_open_for"] = words_of_span(
@@ -78,17 +85,18 @@ def _all_count(chosen: InboxFilter, counts: inbox.Counts, found: inbox.Page) -> 
 @require_GET
 def inbox_news(request: ConsoleRequest) -> HttpResponse:
     """What changed since the page was made: counts, and how many holds are new. The rows stay as they are."""
-    chosen = InboxFilter.read(request.GET, request.team.pk, request.user.pk)
+    seen = saved_views.chosen_filter(request)
+    chosen = seen.filter
     if not wants_fragment(request):
-        return see_other(f"{reverse('inbox')}?{chosen.query()}")
+        return see_other(f"{reverse('inbox')}?{chosen.address()}")
     counts = inbox.counts(request.team.pk, request.user.pk)
     since = ids.parse("hold", request.GET.get("since", ""))
     context = {
         "filter": chosen,
-        "tabs": _tabs(chosen, counts),
+        "views": saved_views.tabs_of(request, seen, counts),
         "counts": counts,
         "since": request.GET.get("since", "") if since else "",
-        "new_count": inbox.new_since(chosen.wanted, since) if since else 0,
+        "new_count": inbox.new_since(chosen.wanted, since) if since and not seen.unreadable else 0,
     }
     return page(request, "inbox/news.html", context, fragments=("inbox-news",), fragment="inbox-news")
 
@@ -275,25 +283,19 @@ def url_of(line: inbox.HoldLine, query: str = "", hold: str = "") -> str:
     return _address("hold").replace("X", hold)
 
 
-def _tabs(chosen: InboxFilter, counts: inbox.Counts) -> list[dict[str, Any]]:
-    return [
-        {
-            "key": view.value,
-            "label": _(label),
-            "count": counts.by_view[view],
-            "url": f"{reverse('inbox')}?{chosen.of_view(view)}".rstrip("?"),
-            "current": view is chosen.wanted.view,
-        }
-        for view, label in VIEWS.items()
-    ]
+def _found(seen: saved_views.Chosen) -> inbox.Page:
+    """A page of the filter; nothing where a saved view asks for what can’t be read any more."""
+    if seen.unreadable:
+        return inbox.Page([], False, False, database_now())
+    return inbox.page_of(seen.filter.wanted, after=seen.filter.after, before=seen.filter.before)
 
 
 def _links(chosen: InboxFilter, found: inbox.Page) -> dict[str, str]:
     links = {}
     if found.has_earlier and found.lines:
-        links["earlier_url"] = f"?{chosen.query(before=cursor_text(found.lines[0].place))}"
+        links["earlier_url"] = f"?{chosen.address(before=cursor_text(found.lines[0].place))}"
     if found.has_later and found.lines:
-        links["later_url"] = f"?{chosen.query(after=cursor_text(found.lines[-1].place))}"
+        links["later_url"] = f"?{chosen.address(after=cursor_text(found.lines[-1].place))}"
     return links
 
 

@@ -436,8 +436,9 @@ def _withdrawable(view: OperationView) -> list[tuple[int, str]]:
 def _actors(told: Any) -> set[str]:
     actors = {entry.actor for entry in told.told}
     named = [entry.body.get(name) for entry in told.told for name in ("owner", "from", "to")]
+    given = (one for entry in told.told for one in (entry.body.get("given") or {}).values())
     owners = {f"person:{one}" for one in named if isinstance(one, str)}
-    return actors | owners
+    return actors | owners | {f"person:{one['owner']}" for one in given}
 
 
 def _before(request: ConsoleRequest) -> int | None:

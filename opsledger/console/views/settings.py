@@ -20,8 +20,6 @@ from opsledger.accounts.permissions import (
     AUTOMATION_SCOPES,
     PERSONAL_SCOPES,
     SCOPE_WORDS,
-    WORDS,
-    roles_with,
 )
 from opsledger.accounts.roles import (
     Permission,
@@ -96,23 +94,6 @@ def choose_team(request: ConsoleRequest) -> HttpResponse:
     if not keep_team(request, _uuid(request.POST.get("team", ""))):
         raise Http404("There is no such team among yours.")
     return see_other(back_to(request, "/"))
-
-
-@require_GET
-def my_permissions(request: ConsoleRequest) -> HttpResponse:
-    """What the person may do in the chosen team, and what it would take to do the rest."""
-    members = [member for member in members_of(request.team) if member.person.is_active]
-    rows = [
-        {
-            "words": WORDS[permission],
-            "allowed": allowed(request.roles, permission),
-            "roles": [role.value for role in roles_with(permission)],
-            "people": [m.person.display_name for m in members if allowed(m.roles, permission)],
-        }
-        for permission in Permission
-        if roles_with(permission)
-    ]
-    return page(request, "settings/permissions.html", {"rows": rows})
 
 
 @without_team

@@ -18,7 +18,7 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from opsledger.journal.append import Line, append, body
-from opsledger.ledger import definitions, records
+from opsledger.ledger import assignment, definitions, records
 from opsledger.ledger.actions.references import belongs_to_one, references_of
 from opsledger.ledger.approvals import Asked, without_approver
 from opsledger.ledger.records import Loaded
@@ -140,8 +140,9 @@ def _write(writing: list[tuple[Change, Changed]]) -> None:
         if one.quiet and not patch and not one.evidence:
             documents.plans(changed)
             continue
-        documents.collect(one, changed)
-        lines.append(Line("operation", changed.loaded.id, one.kind, one.actor, body({**one.facts, **patch})))
+        given = assignment.told_of(documents.collect(one, changed))
+        line = body({**one.facts, **given, **patch})
+        lines.append(Line("operation", changed.loaded.id, one.kind, one.actor, line))
     with connection.wrap_database_errors, connection.connection.pipeline():  # one round trip, in this order
         documents.write()
         append(lines)
@@ -160,7 +161,8 @@ class _Documents:
             if (before.act, before.act_at, before.send_until) != (step.act, step.act_at, step.send_until):
                 self.rows["steps"].append(_step_row(changed, step))
 
-    def collect(self, one: Change, changed: Changed) -> None:
+    def collect(self, one: Change, changed: Changed) -> list[dict[str, Any]]:
+        """Every row of one change. Returns those of the holds that it opens."""
         before, after = changed.loaded.record, changed.after
         self.rows["operations"].append(_operation_row(changed))
         for step in after.steps:
@@ -172,8 +174,8 @@ class _Documents:
                 self._request(changed, old, step)
                 self._references(changed, old, step)
             self._attempts(one, changed, old, step)
-        self._holds(one, changed)
         self.rows["evidence"].extend(_evidence_row(changed, kept) for kept in one.evidence)
+        return self._holds(one, changed)
 
     def _revision(self, one: Change, changed: Changed, old: Step, step: Step) -> None:
         if step.revision == old.revision:
@@ -260,7 +262,7 @@ class _Documents:
             elif known[attempt.id] != attempt or seen:
                 self.rows["attempts"].append(row)
 
-    def _holds(self, one: Change, changed: Changed) -> None:
+    def _holds(self, one: Change, changed: Changed) -> list[dict[str, Any]]:
         old = {hold.id: hold for hold in changed.loaded.record.holds}
         new = {hold.id: hold for hold in changed.after.holds}
         steps_with_new = {hold.step for hold_id, hold in new.items() if hold_id not in old}
@@ -274,9 +276,9 @@ class _Documents:
                 )
             elif new[hold_id].facts != hold.facts:
                 self.rows["changed_holds"].append({"id": hold_id, "facts": _text(new[hold_id].facts)})
-        for hold_id, hold in new.items():
-            if hold_id not in old:
-                self.rows["new_holds"].append(hold_row(changed, hold))
+        opened = [hold_row(changed, hold) for hold_id, hold in new.items() if hold_id not in old]
+        self.rows["new_holds"] += opened
+        return opened
 
     def write(self) -> None:
         with connection.cursor() as cursor:
@@ -362,9 +364,17 @@ def _step_row(changed: Changed, step: Step) -> dict[str, Any]:
 
 
 def hold_row(changed: Changed, hold: Hold) -> dict[str, Any]:
-    """A new hold with what the inbox shows and sorts by; its due time comes from the workflow's policy."""
+    """A new hold with what the inbox shows and sorts by; its due time comes from the workflow's policy.
+
+    Its owner is the operation's own; where there is none, the one that the team's rules give.
+    """
     loaded, step = changed.loaded, changed.after.step(hold.step)
     workflow = definitions.workflow(loaded.workflow_version_id)
+    falls_back = bool(hold.facts.get(NOBODY_MAY))
+    given = None
+    if loaded.owner_id is None and not falls_back:
+        given = assignment.given_to(loaded.team_id, loaded.workflow_slug, step.destination, hold.reason.value)
+    owner = given.owner if given else loaded.owner_id
     return {
         "id": hold.id,
         "team_id": str(loaded.team_id),
@@ -372,8 +382,9 @@ def hold_row(changed: Changed, hold: Hold) -> dict[str, Any]:
         "step_id": str(loaded.step_ids[hold.step]),
         "reason": hold.reason,
         "due_seconds": workflow.due_seconds_for(hold.reason.value),
-        "owner_id": str(loaded.owner_id) if loaded.owner_id else None,
-        "falls_back": bool(hold.facts.get(NOBODY_MAY)),  # to the team's fallback owner
+        "owner_id": str(owner) if owner else None,
+        "given": assignment.told(given),  # by a rule; for the journal
+        "falls_back": falls_back,  # to the team's fallback owner
         "facts": _text(hold.facts),
         "if_nobody": workflow.if_nobody,
         "title": loaded.title,

@@ -10,6 +10,7 @@ from django.db import connection, transaction
 from django.db.models import F
 
 from opsledger.journal.append import Line, append, body, keep_text
+from opsledger.ledger import assignment
 from opsledger.ledger.actions.claim import TRIAL_EVERY_SECONDS
 from opsledger.ledger.actions.settle import By, Refused, Stale
 from opsledger.ledger.clock import database_now
@@ -111,9 +112,11 @@ def _stop(
         )
         Destination.objects.filter(pk=row.pk).update(version=row.version + 1, **{column: now}, **trial)
         hold_id = new_id()
+        given = assignment.given_to(row.team_id, "", row.slug, reason.value)
         Hold.objects.create(
             id=hold_id,
             team_id=row.team_id,
+            owner_id=given.owner if given else None,
             destination=row,
             reason=reason.value,
             opened_at=now,
@@ -122,7 +125,8 @@ def _stop(
             title=f"Sending to {row.slug} is stopped",
             destination_slug=row.slug,
         )
-        line = body({"hold": str(hold_id), "stopped": reason.value, **facts})
+        by_rule = assignment.told_of([{"id": str(hold_id), "given": assignment.told(given)}])
+        line = body({"hold": str(hold_id), "stopped": reason.value, **by_rule, **facts})
         append([Line("destination", row.pk, "sending_stopped", actor, line)])
         return True
 

@@ -18,6 +18,7 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from opsledger.journal.append import Line, append, body, keep_text
+from opsledger.ledger import assignment
 from opsledger.ledger.actions.settle import By, Refused, Stale
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Definition, Hold, Operation
@@ -207,21 +208,24 @@ _IF_NOBODY = {
 def open_event_hold_here(question: EventQuestion, *, actor: str) -> bool:
     """Asks a person about an event, inside the caller's transaction. False when it is being asked already."""
     now, hold_id = database_now(), new_id()
+    given = assignment.given_to(question.team_id, "", "", question.reason.value)
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO ledger_hold (id, team_id, event_id, reason, version, opened_at, due_at, closed_by, answer, facts,"
-            " if_nobody, title, operation_text_id, destination_slug, action, workflow_slug)"
-            " VALUES (%s, %s, %s, %s, 1, %s, %s, '', '', %s, %s, %s, '', '', '', '')"
+            "INSERT INTO ledger_hold (id, team_id, event_id, reason, version, opened_at, due_at, closed_by, answer,"
+            " owner_id, facts, if_nobody, title, operation_text_id, destination_slug, action, workflow_slug)"
+            " VALUES (%s, %s, %s, %s, 1, %s, %s, '', '', %s, %s, %s, %s, '', '', '', '')"
             " ON CONFLICT (event_id) WHERE closed_at IS NULL AND event_id IS NOT NULL DO NOTHING RETURNING id",
             [
                 hold_id, question.team_id, question.event_id, question.reason.value, now,
-                now + timedelta(seconds=DUE_SECONDS), json.dumps(dict(question.facts), sort_keys=True),
+                now + timedelta(seconds=DUE_SECONDS), given.owner if given else None,
+                json.dumps(dict(question.facts), sort_keys=True),
                 _IF_NOBODY[question.reason], question.title,
             ],
         )  # fmt: skip
         if cursor.fetchone() is None:
             return False
-    facts = {"hold": str(hold_id), "reason_of_hold": question.reason.value}
+    by_rule = assignment.told_of([{"id": str(hold_id), "given": assignment.told(given)}])
+    facts = {"hold": str(hold_id), "reason_of_hold": question.reason.value, **by_rule}
     append([Line("event", question.event_id, "event_held", actor, body(facts))])
     return True
 

@@ -20,6 +20,7 @@ from django.db import connection, transaction
 from opsledger.journal.append import Line, append, body
 from opsledger.ledger import definitions, rendering
 from opsledger.ledger.actions.change import Changed, _time, hold_row, name_unapprovable
+from opsledger.ledger.assignment import told_of
 from opsledger.ledger.clock import lately_now
 from opsledger.ledger.records import Loaded, lock
 from opsledger.ledger.sql import statement
@@ -149,10 +150,12 @@ def _row(one: NewOperation, loaded: Loaded) -> dict[str, Any]:
     params = canonical_json(one.params)
     digest = operation_digest(workflow.slug, params, _content_part(one))
     changed = Changed(loaded, loaded.record)
+    holds = [hold_row(changed, hold) for hold in loaded.record.holds]
     facts = {
         "digest": digest.hex(),
         "workflow": workflow.slug,
         **_content_facts(one),
+        **told_of(holds),
         **opened(loaded.record),
     }
     return {
@@ -180,7 +183,7 @@ def _row(one: NewOperation, loaded: Loaded) -> dict[str, Any]:
             for number, outgoing in loaded.renderings.items()
             if loaded.record.step(number).request_digest is not None  # else it waits for its approval
         ],
-        "holds": [hold_row(changed, hold) for hold in loaded.record.holds],
+        "holds": holds,
     }
 
 

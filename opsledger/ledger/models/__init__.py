@@ -2,6 +2,7 @@
 
 from opsledger.ledger.models.approvals import Approval, ApprovedRequest, Revision
 from opsledger.ledger.models.bulk import BulkItem, BulkRun, Selection, SelectionItem
+from opsledger.ledger.models.assignment import AssignmentRule
 from opsledger.ledger.models.content import Content, ContentVersion
 from opsledger.ledger.models.definitions import Definition, DefinitionVersion
 from opsledger.ledger.models.destinations import SENDING_ID, Destination, Recovery, SendingSwitch
@@ -21,12 +22,14 @@ from opsledger.ledger.models.operations import (
     StepRequest,
 )
 from opsledger.ledger.models.replays import Replay, ReplayDestination, ReplayItem
+from opsledger.ledger.models.saved_views import SavedView
 from opsledger.ledger.models.workers import Canary
 
 __all__ = [
     "SENDING_ID",
     "Approval",
     "ApprovedRequest",
+    "AssignmentRule",
     "Attempt",
     "BulkItem",
     "BulkRun",
@@ -63,6 +66,7 @@ __all__ = [
     "Revision",
     "Selection",
     "SelectionItem",
+    "SavedView",
     "SendingSwitch",
     "StatementCover",
     "Step",

@@ -122,6 +122,11 @@ class Hold(models.Model):
                 condition=Q(closed_at__isnull=True),
                 name="hold_open_by_destination",
             ),
+            models.Index(
+                fields=["team", "workflow_slug", "due_at", "id"],
+                condition=Q(closed_at__isnull=True),
+                name="hold_open_by_workflow",
+            ),
             models.Index(fields=["operation"], name="hold_of_operation"),
             models.Index(
                 fields=["opened_at", "id"],

@@ -17,7 +17,7 @@ from uuid import UUID
 from django.db import connection
 from psycopg.rows import namedtuple_row
 
-from opsledger.ledger import definitions
+from opsledger.ledger import approvals, definitions
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.queries.looks import HOW_LOOKS_ENDED, LOOKS_ENDED
 from opsledger.rules.profile import ActionProfile
@@ -35,6 +35,7 @@ class View(StrEnum):
     MINE = "mine"
     UNOWNED = "unowned"
     OLD_UNKNOWN = "unknown"
+    AWAITING = "awaiting"  # the approval of this person
     DISPUTED = "disputed"
     DESTINATIONS = "destinations"
     ALL = "all"
@@ -240,6 +241,10 @@ def _conditions(wanted: Wanted, now: datetime) -> tuple[list[str], list[Any], tu
     if wanted.view is View.MINE:
         parts.append("owner_id = %s")
         parameters.append(wanted.person_id)
+    if wanted.view is View.AWAITING:
+        condition, more = approvals.may_approve(wanted.person_id)
+        parts.append(condition)
+        parameters += more
     if wanted.unowned or wanted.view is View.UNOWNED:
         parts.append("owner_id IS NULL")
     if wanted.owner is not None:
@@ -259,6 +264,7 @@ def _conditions(wanted: Wanted, now: datetime) -> tuple[list[str], list[Any], tu
 def _reasons(wanted: Wanted) -> tuple[HoldReason, ...] | None:
     of_view = {
         View.OLD_UNKNOWN: _UNKNOWN,
+        View.AWAITING: (HoldReason.APPROVAL_NEEDED,),
         View.DISPUTED: (HoldReason.DISPUTED,),
         View.DESTINATIONS: tuple(sorted(DESTINATION_REASONS)),
     }.get(wanted.view)
@@ -350,8 +356,25 @@ def counts(team_id: UUID, person_id: UUID) -> Counts:
 
 def count_of(wanted: Wanted, most: int) -> int:
     """How many open holds a view shows; at most so many are counted."""
-    query, parameters = _picked(wanted, database_now(), after=None, before=None, limit=most)
-    return int(_rows(f"SELECT count(*) FROM ({query}) x", parameters)[0].count)
+    return count_each([wanted], most)[0]
+
+
+def count_each(wanted: Sequence[Wanted], most: int) -> list[int]:
+    """How many open holds each of these shows, in one statement; none is counted beyond `most`."""
+    if not wanted:
+        return []
+    now, branches, every = database_now(), [], []
+    for one in wanted:
+        parts, parameters, reasons = _conditions(one, now)
+        if reasons is not None:
+            parts.append("reason = ANY(%s)")
+            parameters.append([reason.value for reason in reasons])
+        where = " AND ".join(parts)
+        branches.append(f"(SELECT count(*) FROM (SELECT FROM ledger_hold WHERE {where} LIMIT {most}) x)")
+        every += parameters
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {', '.join(branches)}", every)
+        return list(cursor.fetchone())
 
 
 def new_since(wanted: Wanted, last_id: UUID) -> int:
