@@ -15,8 +15,8 @@ from django.views.decorators.http import require_GET, require_POST
 from opsledger.accounts.roles import Permission, allowed, members_of
 from opsledger.console import saved_views
 from opsledger.console.http import ConsoleRequest, page, see_other, unprocessable
-from opsledger.console.permissions import require, why_not
 from opsledger.console.inbox_words import chosen_words
+from opsledger.console.permissions import require, why_not
 from opsledger.ledger.actions.saved_views import move_view, remove_view, rename_view, save_view
 from opsledger.ledger.actions.settle import Refused
 from opsledger.ledger.models import SavedView

@@ -1,8 +1,8 @@
 """The tables of the ledger. Only `ledger.actions` writes them, only `ledger.queries` reads them for others."""
 
 from opsledger.ledger.models.approvals import Approval, ApprovedRequest, Revision
-from opsledger.ledger.models.bulk import BulkItem, BulkRun, Selection, SelectionItem
 from opsledger.ledger.models.assignment import AssignmentRule
+from opsledger.ledger.models.bulk import BulkItem, BulkRun, Selection, SelectionItem
 from opsledger.ledger.models.content import Content, ContentVersion
 from opsledger.ledger.models.definitions import Definition, DefinitionVersion
 from opsledger.ledger.models.destinations import SENDING_ID, Destination, Recovery, SendingSwitch
@@ -64,9 +64,9 @@ __all__ = [
     "ReplayDestination",
     "ReplayItem",
     "Revision",
+    "SavedView",
     "Selection",
     "SelectionItem",
-    "SavedView",
     "SendingSwitch",
     "StatementCover",
     "Step",
