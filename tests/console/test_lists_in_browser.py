@@ -34,7 +34,7 @@ def test_a_pasted_list_is_shown_then_settles_what_it_names(scenes: Scenes, open_
     )
     no_axe_faults(page)
     page.get_by_role("button", name="Show what it says").click()
-    page.get_by_role("heading", name="One hold is settled").wait_for()
+    page.get_by_role("heading", name="Settle one hold").wait_for()
     assert page.get_by_text("the list has “Something else”").is_visible()
     no_axe_faults(page)
     page.get_by_label("Reason").fill("Their export of this morning.")
@@ -61,7 +61,7 @@ def test_an_attached_list_that_cant_be_read_says_where(
     page.get_by_text("From line 2 on the list can’t be read").wait_for()
     page.get_by_label("Or attach it").set_input_files(tmp_path / "good.csv")
     page.get_by_role("button", name="Show what it says").click()
-    page.get_by_role("heading", name="One hold is settled").wait_for()
+    page.get_by_role("heading", name="Settle one hold").wait_for()
 
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 

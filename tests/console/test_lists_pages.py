@@ -95,7 +95,7 @@ def test_a_pasted_list_is_shown_row_by_row_and_settles_what_it_names(scenes: Sce
     address = kept(client, selection, f"reference,identity\r\n{reference},{one}\r\nT-9,ol_nobody\r\n")
     page = client.get(address).content.decode()
     assert Hold.objects.filter(closed_at__isnull=True).count() == 2, "nothing is settled by showing"
-    assert "One hold is settled" in page
+    assert "Settle one hold" in page
     assert "No hold that was selected has this identity." in page
     assert "The list does not name it." in page
     assert "read at crm_classic first and compared" in page
@@ -215,7 +215,7 @@ def test_references_alone_are_read_by_a_press_and_shown_again(scenes: Scenes) ->
 
     page = client.get(address).content.decode()
     assert "Read 1 reference" not in page
-    assert "One hold is settled" in page
+    assert "Settle one hold" in page
 
 
 def test_rows_are_shown_by_kind_and_as_a_file_that_no_spreadsheet_runs(scenes: Scenes) -> None:
