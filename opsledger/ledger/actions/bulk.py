@@ -121,9 +121,6 @@ def begin(
        that are left alone, each with its sentence.
     """
     check_reason(reason)
-    known = begun_before(by.person_id, once)
-    if known is not None:
-        return Begun(known, False)
     kept = {"reason": reason, **(texts or {})}
     try:
         with transaction.atomic(durable=True):
