@@ -159,10 +159,13 @@ class _Asked:
         by_identity = {identity: one for one in chosen for identity in one.identities}
         lines: dict[str, dict[tuple[object, ...], int]] = {}
         owners: dict[str, dict[str, int]] = {}
-        asked = cls(against, by_identity, {skeleton(one): one for one in by_identity}, lines, owners)
+        alike: dict[str, str] = {}
+        asked = cls(against, by_identity, alike, lines, owners)
         for row in rows:
             identity = asked.identity_of(row)
             hold = by_identity.get(identity or "")
+            if identity is not None and hold is None and not alike:
+                alike.update((skeleton(one), one) for one in by_identity)
             if hold is not None:
                 lines.setdefault(hold.hold_id, {}).setdefault(row.said, row.line)
             if row.reference is not None and identity is not None:
