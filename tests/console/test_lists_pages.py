@@ -170,6 +170,16 @@ def test_a_list_that_cant_be_read_is_told_and_what_was_typed_stays(
         assert "T-1" in page
 
 
+def test_far_more_than_a_page_takes_is_no_fault_of_ours(scenes: Scenes) -> None:
+    client, selection = selection_of(scenes, [hold for hold, _, _ in lost(scenes)])
+
+    response = client.post(f"{selection}list/keep", {"list": "x" * 6_000_000})
+
+    assert response.status_code == 400
+    assert "This is more than a page takes" in response.content.decode()
+    assert ReferenceList.objects.count() == 0
+
+
 def test_a_list_needs_a_reason_and_keeps_it_when_something_moved(scenes: Scenes) -> None:
     (first, one, reference), (second, two, other) = lost(scenes, 2)
     client, selection = selection_of(scenes, [first, second])
