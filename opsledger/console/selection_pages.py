@@ -187,9 +187,12 @@ def summary(line: RunLine, *, owner: str | None = None) -> str:
         if count := counts[result]:
             said.append(_(words) % {"count": count})
     if line.open_count:
-        said.append(
-            _("%(count)s are still to come; a worker goes on with them.") % {"count": line.open_count}
+        words = ngettext(
+            "One is still to come; a worker goes on with it.",
+            "%(count)s are still to come; a worker goes on with them.",
+            line.open_count,
         )
+        said.append(words % {"count": line.open_count})
     return " ".join(said)
 
 

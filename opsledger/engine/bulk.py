@@ -25,6 +25,7 @@ from opsledger.rules.bulk import BulkState, Verb
 log = logging.getLogger(__name__)
 
 RUNS_MAX = 50  # in one turn
+AT_ONCE_SECONDS = 2.0  # while a page waits
 TURN_SECONDS = 5.0  # of one run, so that the others have theirs
 
 
@@ -73,9 +74,9 @@ def carry(run_id: UUID, verb: Verb, seconds: float) -> int:
     return total
 
 
-def carry_at_once(run: BulkRun, seconds: float = 2.0) -> BulkRun:
+def carry_at_once(run: BulkRun) -> BulkRun:
     """What a page does with a run that it began: as much as fits, then a worker is called. Returns the run as it is then."""
-    carry(run.pk, Verb(run.verb), seconds)
+    carry(run.pk, Verb(run.verb), AT_ONCE_SECONDS)
     run.refresh_from_db()
     if run.state == BulkState.RUNNING.value:
         bell.ring("bulk")
@@ -85,6 +86,8 @@ def carry_at_once(run: BulkRun, seconds: float = 2.0) -> BulkRun:
 def _batch(run_id: UUID, deed: Deed) -> int | None:
     """One batch; where it breaks, its items one by one, so that one that can't be done does not stop the others."""
     items = open_items(run_id, deed.batch_max)
+    if not items:
+        return None
     try:
         return _record(run_id, deed, items)
     except (OperationalError, InterfaceError):  # the database is away, or too busy: the next turn goes on
@@ -109,4 +112,5 @@ def _batch(run_id: UUID, deed: Deed) -> int | None:
 
 def _record(run_id: UUID, deed: Deed, items: Sequence[BulkItem]) -> int | None:
     prepared = deed.prepare(run_id, items) if deed.prepare is not None else {}
-    return record_batch(run_id, deed.do, max(1, len(items)), prepared)
+    only = {item.pk for item in items}
+    return record_batch(run_id, deed.do, deed.batch_max, prepared, only=only)

@@ -19,6 +19,7 @@ from opsledger.accounts.models import Membership
 from opsledger.accounts.roles import Role
 from opsledger.console.forms import by_person
 from opsledger.engine import bulk as engine
+from opsledger.engine import tasks
 from opsledger.journal.models import Entry
 from opsledger.ledger.actions.bulk import record_batch
 from opsledger.ledger.actions.bulk_verbs import take
@@ -78,6 +79,20 @@ def test_ticked_rows_are_assigned_at_once_and_what_changed_is_told(scenes: Scene
     page = client_of(scenes.owner).post("/inbox/assign/", data, follow=True).content.decode()
     assert "2 holds are Omar’s now. 1 skipped: changed since you looked." in page
     assert f'<a href="{run_path(BulkRun.objects.get())}">See each</a>' in page
+
+
+def test_what_does_not_fit_into_a_moment_is_left_to_a_worker(
+    scenes: Scenes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "AT_ONCE_SECONDS", 0.0)
+    holds = some(scenes, 2)
+    data = {"hold": [tick(one) for one in holds], "owner": "me", "once": str(uuid4())}
+    page = client_of(scenes.owner).post("/inbox/assign/", data, follow=True).content.decode()
+    assert "2 are still to come; a worker goes on with them." in page
+    assert not Hold.objects.filter(owner__isnull=False).exists()
+    tasks.bulk()  # what its bell rings for
+    assert Hold.objects.filter(owner=scenes.owner).count() == 2
+    assert BulkRun.objects.get().state == "finished"
 
 
 def test_a_double_press_is_one_run(scenes: Scenes) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from django.core.management import call_command
@@ -246,6 +246,27 @@ def test_a_carrier_that_dies_in_a_batch_leaves_it_to_the_next(desk: Desk) -> Non
     assert (run.state, counts(run)) == ("finished", {"done": 3})
     assert len(lines_of(run)) == 4
     call_command("verify_ledger")
+
+
+def test_what_was_prepared_for_an_item_is_used_for_no_other(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else does a prepared item meanwhile: the next one is not done with what was found out for that one."""
+    some, seen = holds_of(desk, 2), []
+    run = begun(selected(some, by_owner(desk)), Verb.TAKE, by_owner(desk))
+
+    def prepare(run_id: UUID, items: Sequence[BulkItem]) -> dict[UUID, str]:
+        if len(items) and items[0].hold_id == some[0].pk:  # the other carrier, just before the batch
+            record_batch(run_id, bulk_verbs.take, 1)
+        return {item.hold_id: str(item.hold_id) for item in items}
+
+    def do(batch: bulk.Batch) -> dict[UUID, bulk.Said]:
+        seen.extend((one.hold.pk, batch.prepared[one.hold.pk]) for one in batch.items)
+        return bulk_verbs.take(batch)
+
+    monkeypatch.setitem(engine.DEEDS, Verb.TAKE, engine.Deed(do, 1, prepare))
+    assert engine.carry(run.pk, Verb.TAKE, 10.0) == 1
+    assert seen == [(some[1].pk, str(some[1].pk))]
 
 
 def test_an_item_that_breaks_does_not_stop_the_others(

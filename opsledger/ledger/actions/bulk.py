@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -121,9 +121,6 @@ def begin(
        that are left alone, each with its sentence.
     """
     check_reason(reason)
-    known = begun_before(by.person_id, once)
-    if known is not None:
-        return Begun(known, False)
     kept = {"reason": reason, **(texts or {})}
     try:
         with transaction.atomic(durable=True):
@@ -248,15 +245,24 @@ def open_items(run_id: UUID, size: int) -> list[BulkItem]:
     return list(BulkItem.objects.filter(run_id=run_id, result="").order_by("position")[:size])
 
 
-def record_batch(run_id: UUID, do: Doer, size: int, prepared: Mapping[UUID, Any] | None = None) -> int | None:
+def record_batch(
+    run_id: UUID,
+    do: Doer,
+    size: int,
+    prepared: Mapping[UUID, Any] | None = None,
+    *,
+    only: Collection[int] | None = None,
+) -> int | None:
     """Does the next items, at most `size`. How many; None when somebody else carries the run, or it has ended.
+
+    `only`: of these rows, such as those that something was prepared for; others may have done them meanwhile.
 
     1. The run is locked, or left to whoever has it.
     2. The items' operations are locked, ordered by id, then their holds.
     3. A hold at another version than the one decided on is skipped.
     4. The others are done; results, counters and the selection's versions are written with what was done.
     """
-    return once_more(lambda: _record_batch(run_id, do, size, prepared or {}))
+    return once_more(lambda: _record_batch(run_id, do, size, prepared or {}, only))
 
 
 def record_broken(run_id: UUID, position: int) -> None:
@@ -275,12 +281,14 @@ def _take(run_id: UUID) -> BulkRun | None:
     return runs.filter(pk=run_id, state=BulkState.RUNNING.value).first()
 
 
-def _record_batch(run_id: UUID, do: Doer, size: int, prepared: Mapping[UUID, Any]) -> int | None:
+def _record_batch(
+    run_id: UUID, do: Doer, size: int, prepared: Mapping[UUID, Any], only: Collection[int] | None
+) -> int | None:
     with transaction.atomic(durable=True):
         run = _take(run_id)
         if run is None:
             return None
-        items = open_items(run_id, size)
+        items = [one for one in open_items(run_id, size) if only is None or one.pk in only]
         lock(one.operation_id for one in items if one.operation_id is not None)
         holds = Hold.objects.select_for_update(no_key=True, of=("self",)).select_related("step")
         there = {hold.pk: hold for hold in holds.filter(pk__in=[one.hold_id for one in items]).order_by("pk")}
