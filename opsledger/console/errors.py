@@ -17,7 +17,7 @@ from urllib.parse import urlencode, urlsplit
 from axes.helpers import get_client_ip_address, get_client_username, get_cool_off
 from axes.models import AccessAttempt
 from django.conf import settings
-from django.core.exceptions import BadRequest, PermissionDenied
+from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.middleware.csrf import get_token
@@ -80,6 +80,8 @@ def _sent(request: HttpRequest, problem: Problem, render: Callable[[str], str]) 
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if isinstance(exception, RequestDataTooBig):
+        return _too_big(request)
     said = str(exception) if isinstance(exception, BadRequest) else ""
     return answer(
         request,
@@ -89,6 +91,20 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
             said or "Something in it is not as this page would send it.",
             "Nothing was done.",
             "Go back, reload the page and try again.",
+        ),
+    )
+
+
+def _too_big(request: HttpRequest) -> HttpResponse:
+    most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    return answer(
+        request,
+        Problem(
+            400,
+            "This is more than a page takes",
+            f"What was typed has more than {most:,} bytes.",
+            "Nothing was done.",
+            "Go back, divide it, and send one part after the other.",
         ),
     )
 

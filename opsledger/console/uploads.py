@@ -5,7 +5,7 @@ from __future__ import annotations
 from io import BytesIO
 from typing import Any
 
-from django.core.files.uploadedfile import InMemoryUploadedFile, UploadedFile
+from django.core.files.uploadedfile import InMemoryUploadedFile
 from django.core.files.uploadhandler import FileUploadHandler
 
 from opsledger.console.http import ConsoleRequest
@@ -23,7 +23,7 @@ class KeptSmall(FileUploadHandler):
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
         self.kept.write(raw_data[: max(0, BYTES_MAX + 1 - self.kept.tell())])
 
-    def file_complete(self, file_size: int) -> UploadedFile:
+    def file_complete(self, file_size: int) -> InMemoryUploadedFile:
         self.kept.seek(0)
         return InMemoryUploadedFile(
             self.kept, self.field_name, self.file_name, self.content_type, file_size, self.charset

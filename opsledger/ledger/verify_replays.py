@@ -18,7 +18,7 @@ from opsledger.rules.replay_words import state_told
 
 # One statement, so that rows and items are of one moment.
 _ROWS = f"""
-SELECT r.id, r.state, r.plan_digest, r.item_count, {", ".join(f"r.{name}" for name in COUNTED)},
+SELECT r.id, r.state, r.plan_digest, r.item_count, r.statement_id, {", ".join(f"r.{name}" for name in COUNTED)},
        (SELECT json_object_agg(word, count) FROM (
                SELECT coalesce(nullif(i.result, ''), i.state) AS word, count(*) AS count
                  FROM ledger_replayitem i WHERE i.replay_id = r.id GROUP BY 1) c) AS counted
@@ -51,6 +51,8 @@ def _why(row: dict[str, Any] | None, lines: list[EntryRow]) -> str:
     first = json.loads(lines[0].body)
     if (first["plan_digest"], first["items"]) != (row["plan_digest"], row["item_count"]):
         return "its row has another plan than its journal"
+    if first.get("statement") != (str(row["statement_id"]) if row["statement_id"] else None):
+        return "its row rests on another statement than its journal"
     return _miscounted(row)
 
 

@@ -1,4 +1,4 @@
-"""A list of references against the holds that were chosen: one verdict for every row, and for every hold what is done.
+"""A list of references against the selected holds: one verdict for every row, and for every hold what is done.
 
 A row is about a hold only when it carries the identity of that hold's step, byte for byte; likeness decides nothing. One
 reference never stands for two creates, and where the list says two things of one hold it is left alone.
@@ -35,9 +35,9 @@ class Match(StrEnum):
 
 # `{detail}`: the problem, the lines, the other operation, the fields.
 SENTENCES: Mapping[Match, str] = {
-    Match.MATCHES: "It carries the identity of a hold that was chosen.",
+    Match.MATCHES: "It carries the identity of a hold that was selected.",
     Match.UNREADABLE: "It can’t be read. {detail}",
-    Match.NO_SUCH_IDENTITY: "No hold that was chosen has this identity.{detail}",
+    Match.NO_SUCH_IDENTITY: "No hold that was selected has this identity.{detail}",
     Match.REPEATED: "It says the same as line {detail}.",
     Match.TWO_RECORDS: (
         "The list has this identity in lines {detail}: two records may exist. That is a question of its own;"
@@ -46,7 +46,7 @@ SENTENCES: Mapping[Match, str] = {
     Match.NO_REFERENCE: "It names no reference.",
     Match.REFERENCE_TWICE: "The list gives this reference to several identities, in lines {detail}.",
     Match.TAKEN: "Operation {detail} holds this reference already.",
-    Match.CHANGED: "The hold changed since it was chosen.",
+    Match.CHANGED: "The hold changed since it was selected.",
     Match.NOT_ASKED: "The hold does not ask whether it happened.",
     Match.DIFFERS: "The hold is this one, but the list differs in {detail}.",
     Match.TO_BE_READ: "It names only a reference. The destination is read to see whose it is.",
@@ -64,7 +64,7 @@ class Sought:
     fields: Mapping[str, str] = field(default_factory=dict)  # decisive ones of what was sent
     decisive: tuple[str, ...] = ()  # which those are, in the order of its destination's profile
     kinds: tuple[tuple[str, FieldKind], ...] = ()
-    changed: bool = False  # since it was chosen
+    changed: bool = False  # since it was selected
     asks: bool = True  # whether what the list says is one of its answers
 
 
@@ -159,10 +159,13 @@ class _Asked:
         by_identity = {identity: one for one in chosen for identity in one.identities}
         lines: dict[str, dict[tuple[object, ...], int]] = {}
         owners: dict[str, dict[str, int]] = {}
-        asked = cls(against, by_identity, {skeleton(one): one for one in by_identity}, lines, owners)
+        alike: dict[str, str] = {}
+        asked = cls(against, by_identity, alike, lines, owners)
         for row in rows:
             identity = asked.identity_of(row)
             hold = by_identity.get(identity or "")
+            if identity is not None and hold is None and not alike:
+                alike.update((skeleton(one), one) for one in by_identity)
             if hold is not None:
                 lines.setdefault(hold.hold_id, {}).setdefault(row.said, row.line)
             if row.reference is not None and identity is not None:
@@ -247,13 +250,13 @@ class Cover(StrEnum):
 COVER_SENTENCES: Mapping[Cover, str] = {
     Cover.COVERED: "The statement covers it.",
     Cover.NOT_NAMED: "The statement’s list does not name it.",
-    Cover.CHANGED: "The hold changed since it was chosen.",
+    Cover.CHANGED: "The hold changed since it was selected.",
     Cover.NOT_ASKED: "The hold does not ask whether it happened.",
 }
 
 
 def covered(chosen: Iterable[Sought], identities: set[str] | None) -> dict[str, Cover]:
-    """By hold. `identities`: those that the statement's list names; None where it covers all that was chosen."""
+    """By hold. `identities`: those that the statement's list names; None where it covers all that was selected."""
     return {one.hold_id: _cover(one, identities) for one in chosen}
 
 

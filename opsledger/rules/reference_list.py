@@ -86,8 +86,11 @@ def _folded(heading: str) -> str:
     return " ".join(heading.replace("_", " ").casefold().split())
 
 
-def read_list(raw: bytes, headings: Headings, known: Collection[str]) -> Listed:
+def read_list(
+    raw: bytes, headings: Headings, known: Collection[str], *, identities_alone: bool = False
+) -> Listed:
     """The rows of a list. `known`: the identities that are asked about; they tell columns apart that nobody named.
+    `identities_alone`: a single column that nobody named holds identities also where none of them is known.
 
     Raises UnreadableList for what can't be read at all: not UTF-8, too long, an open quote, columns that mean nothing.
     """
@@ -104,7 +107,7 @@ def read_list(raw: bytes, headings: Headings, known: Collection[str]) -> Listed:
         raise UnreadableList(
             f"The list has {len(body):,} rows; one list may have {ROWS_MAX:,}. Divide it. Nothing was kept."
         )
-    columns = _named_columns(first, headings) if named else _told_columns(body, known)
+    columns = _named_columns(first, headings) if named else _told_columns(body, known, identities_alone)
     rows = tuple(_row(line, cells, columns, len(first)) for line, cells in body)
     unused = tuple(cell for cell in first if not headings.means(cell)) if named else ()
     return Listed(rows, named, unused)
@@ -195,15 +198,17 @@ def _named_columns(first: Sequence[str], headings: Headings) -> _Columns:
 _NAME_THEM = "Name the columns in a first row, such as “reference,identity”. Nothing was kept."
 
 
-def _told_columns(body: Sequence[tuple[int, list[str]]], known: Collection[str]) -> _Columns:
+def _told_columns(
+    body: Sequence[tuple[int, list[str]]], known: Collection[str], identities_alone: bool
+) -> _Columns:
     """Without headings the identities tell which column is which; nothing else does."""
     width = len(body[0][1])
     ours = {place for _, cells in body for place, cell in enumerate(cells[:width]) if cell in known}
     if width == 1:
-        return _Columns(None, 0) if ours else _Columns(0, None)
+        return _Columns(None, 0) if ours or identities_alone else _Columns(0, None)
     if not ours:
         raise UnreadableList(
-            f"No cell of the list is the identity of a hold that was chosen. If it is the right list: {_lower(_NAME_THEM)}"
+            f"No cell of the list is the identity of a hold that was selected. If it is the right list: {_lower(_NAME_THEM)}"
         )
     if len(ours) > 1 or width > 2:
         raise UnreadableList(

@@ -95,7 +95,7 @@ def test_a_pasted_list_is_shown_row_by_row_and_settles_what_it_names(scenes: Sce
     address = kept(client, selection, f"reference,identity\r\n{reference},{one}\r\nT-9,ol_nobody\r\n")
     page = client.get(address).content.decode()
     assert Hold.objects.filter(closed_at__isnull=True).count() == 2, "nothing is settled by showing"
-    assert "One hold is settled" in page
+    assert "Settle one hold" in page
     assert "No hold that was selected has this identity." in page
     assert "The list does not name it." in page
     assert "read at crm_classic first and compared" in page
@@ -170,6 +170,16 @@ def test_a_list_that_cant_be_read_is_told_and_what_was_typed_stays(
         assert "T-1" in page
 
 
+def test_far_more_than_a_page_takes_is_no_fault_of_ours(scenes: Scenes) -> None:
+    client, selection = selection_of(scenes, [hold for hold, _, _ in lost(scenes)])
+
+    response = client.post(f"{selection}list/keep", {"list": "x" * 6_000_000})
+
+    assert response.status_code == 400
+    assert "This is more than a page takes" in response.content.decode()
+    assert ReferenceList.objects.count() == 0
+
+
 def test_a_list_needs_a_reason_and_keeps_it_when_something_moved(scenes: Scenes) -> None:
     (first, one, reference), (second, two, other) = lost(scenes, 2)
     client, selection = selection_of(scenes, [first, second])
@@ -215,7 +225,7 @@ def test_references_alone_are_read_by_a_press_and_shown_again(scenes: Scenes) ->
 
     page = client.get(address).content.decode()
     assert "Read 1 reference" not in page
-    assert "One hold is settled" in page
+    assert "Settle one hold" in page
 
 
 def test_rows_are_shown_by_kind_and_as_a_file_that_no_spreadsheet_runs(scenes: Scenes) -> None:

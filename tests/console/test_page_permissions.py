@@ -14,6 +14,7 @@ from opsledger.accounts.roles import Role
 from opsledger.console import urls
 from opsledger.console.forms import by_person
 from opsledger.journal.models import Entry
+from opsledger.ledger.actions.lists import keep_list
 from opsledger.ledger.models import ContentVersion, Definition, Evidence, Hold
 from opsledger.lib.ids import public
 from opsledger.rules.answers import Answer
@@ -51,6 +52,8 @@ def addresses(scenes: Scenes) -> dict[str, tuple[str, str, dict[str, str], set[R
     made = selected([hold], by_person(scenes.owner))
     selection = f"/selections/{public('sel', made.pk)}/"
     run = f"/selections/runs/{public('run', begun(made, Verb.TAKE, by_person(scenes.owner)).pk)}/"
+    listed = keep_list(made, b"T-1\n", by_person(scenes.owner))
+    list_path = f"{selection}list/{public('lst', listed.pk)}/"
     return {
         "settle": (settle, "hold", absent, owners),
         "close": (settle, "hold", version | reason | {"answer": "close"}, owners),
@@ -87,6 +90,10 @@ def addresses(scenes: Scenes) -> dict[str, tuple[str, str, dict[str, str], set[R
         "select several": ("/selections/ticked/", "inbox", ticked, operators | admin),
         "select a view": ("/selections/view/", "inbox", {"seen": ""}, operators | admin),
         "begin a bulk run": (f"{selection}runs/", "bulk", {"verb": "assign", "owner": "none"}, operators | admin),
+        "keep a list": (f"{selection}list/keep", "bulk", {"list": "T-1"}, owners),
+        "read a list": (f"{list_path}read", "bulk", {}, owners),
+        "apply a list": (f"{list_path}apply", "bulk", reason, owners),
+        "keep a statement": (f"{selection}statement/keep", "bulk", {"words": "no"}, owners),
         "abort a bulk run": (f"{run}abort", "bulk", {"version": "0", **reason}, operators | admin),
     }  # fmt: skip
 
@@ -206,7 +213,8 @@ def test_every_address_of_the_work_pages_is_covered_here(scenes: Scenes) -> None
     }
     pages = {"incident", "operation", "evidence", "evidence_file", "hold", "hold_watch", "inbox_news", "approval",
              "approval_of_hold", "approval_of_request", "propose", "replay", "replay_progress", "replay_report",
-             "bulk_runs", "selection", "bulk_run", "bulk_run_progress", "bulk_run_file"}  # fmt: skip
+             "bulk_runs", "selection", "bulk_run", "bulk_run_progress", "bulk_run_file", "list_form", "reference_list",
+             "reference_list_file", "statement_form", "statement", "statement_file"}  # fmt: skip
     settings = {
         name for name in names if name and ("person" in name or "token" in name or name == "new_password")
     }
@@ -215,5 +223,6 @@ def test_every_address_of_the_work_pages_is_covered_here(scenes: Scenes) -> None
               "inbox_assign", "inbox_check", "decide_approval", "reveal_approval", "propose_version", "reveal_text",
               "decide_request", "reveal_request", "pause_replay", "resume_replay", "abort_replay",
               "note_incident", "take_incident", "check_incident", "select_incident",
-              "select_ticked", "select_view", "begin_bulk_run", "abort_bulk_run"}  # fmt: skip
+              "select_ticked", "select_view", "begin_bulk_run", "abort_bulk_run",
+              "keep_list", "read_list", "apply_list", "keep_statement"}  # fmt: skip
     assert names - settings == pages | writes

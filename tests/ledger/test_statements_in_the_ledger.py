@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from io import StringIO
 from typing import Any
 
+import psycopg
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, transaction
 
 from opsledger.engine import replays
@@ -259,6 +261,24 @@ def test_a_statement_with_another_digest_covers_nothing(desk: Desk) -> None:
     )
 
     assert Reason.STATED_ABSENT not in {item.verdict.reason for item in made.items}
+
+
+def test_a_replay_that_rests_on_another_statement_than_its_journal_is_found(
+    desk: Desk, owner_connection: psycopg.Connection
+) -> None:
+    opened = lost(desk)
+    line = stated(desk, opened)
+    other = stated(desk, opened, replace(SAID, words="Nothing at all."))
+    replay = opened_by(desk, plan_by(desk, line)).replay
+
+    owner_connection.execute(
+        "UPDATE ledger_replay SET statement_id = %s WHERE id = %s", [other.id, replay.pk]
+    )
+
+    told = StringIO()
+    with pytest.raises(CommandError):
+        call_command("verify_ledger", stdout=StringIO(), stderr=told)
+    assert "rests on another statement than its journal" in told.getvalue()
 
 
 # Kept

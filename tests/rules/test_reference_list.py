@@ -159,3 +159,13 @@ def test_each_row_has_a_digest_of_its_own_cells() -> None:
     first, second, third = read("reference,identity\nT-1,ol_a\nT-1o,l_a\nT-1,ol_a\n").rows
 
     assert first.digest == third.digest != second.digest
+
+
+def test_a_single_column_that_nobody_named_is_what_is_asked_for() -> None:
+    unknown = b"ol_x\nol_y\n"
+
+    references = read_list(unknown, TASKS, {A}).rows
+    identities = read_list(unknown, TASKS, {A}, identities_alone=True).rows
+
+    assert [row.reference for row in references] == ["ol_x", "ol_y"]
+    assert [row.identity for row in identities] == ["ol_x", "ol_y"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -31,7 +30,7 @@ from opsledger.ledger.queries import lists
 from opsledger.ledger.queries.bulk import SelectionLine, groups_of, remaining
 from opsledger.ledger.queries.lists import ListLine, Look
 from opsledger.lib import ids
-from opsledger.lib.csv_lines import Cell, lines
+from opsledger.lib.csv_lines import lines
 from opsledger.rules.bulk import Verb
 from opsledger.rules.list_matching import Match
 
@@ -66,7 +65,7 @@ def _form_context(line: SelectionLine, **more: Any) -> dict[str, Any]:
     return {
         "line": line,
         "public": ids.public("sel", line.id),
-        "identities": [one for target in targets[:2] for one in sorted(target.sought.identities)[:1]],
+        "identities": [target.identity for target in targets[:2]],
         "headings": list_pages.headings(targets),
         "kept": [list_pages.list_row(one) for one in lists.lists_of(line.id)],
         "reads": any(lists.can_be_read(one.definition) for one in targets),
@@ -142,11 +141,7 @@ def _list_context(request: ConsoleRequest, line: SelectionLine, seen: Look, **mo
 def rows_file(request: ConsoleRequest, selection: str, given: str) -> HttpResponseBase:
     """Every row with its verdict, as a file."""
     _line, one = _of_selection(request, selection, given)
-    return csv_file(f"{given}.csv", lines(list_pages.HEADER, _cells(_look(one))))
-
-
-def _cells(seen: Look) -> Iterator[list[Cell]]:
-    yield from list_pages.cells(seen)
+    return csv_file(f"{given}.csv", lines(list_pages.HEADER, list_pages.cells(_look(one))))
 
 
 @require_POST

@@ -95,7 +95,7 @@ def _identities(said: Said, targets: Sequence[Target]) -> set[str] | None:
     if said.listed is None:
         return None
     try:
-        listed = read_list(said.listed, headings_for(targets), identities_of(targets))
+        listed = read_list(said.listed, headings_for(targets), identities_of(targets), identities_alone=True)
     except UnreadableList as bad:
         raise Refused(str(bad), field="list") from bad
     if not listed.identities:

@@ -82,6 +82,7 @@ class Target:
     destination_version_id: UUID
     destination: str
     action: str
+    identity: str  # of the step
     sought: Sought
 
     @property
@@ -106,12 +107,12 @@ def targets_of(selection_id: UUID, verb: Verb) -> list[Target]:
 
 def _target(row: Any, verb: Verb) -> Target:
     one = Chosen(HoldReason(row.reason), StepState(row.state), row.destination_slug, row.action, 1)
-    carried = {identity_of(row.identity, row.operation_id, row.number), row.idempotency_key or ""}
+    identity = identity_of(row.identity, row.operation_id, row.number)
     action = definitions.destination(row.destination_version_id).actions[row.action]
     lookup = action.profile.lookup
     sought = Sought(
         hold_id=str(row.hold_id),
-        identities=frozenset(carried - {""}),
+        identities=frozenset({identity, row.idempotency_key or identity}),
         decisive=tuple(ours for ours, _ in lookup.decisive) if lookup else (),
         kinds=lookup.kinds if lookup else (),
         changed=row.changed,
@@ -119,7 +120,8 @@ def _target(row: Any, verb: Verb) -> Target:
     )
     return Target(
         row.hold_id, row.position, row.operation_id, row.operation_text_id, row.title, row.step_id, row.number,
-        row.attempt_count, row.destination_id, row.destination_version_id, row.destination_slug, row.action, sought,
+        row.attempt_count, row.destination_id, row.destination_version_id, row.destination_slug, row.action, identity,
+        sought,
     )  # fmt: skip
 
 

@@ -106,7 +106,9 @@ def _identities(line: StatementLine, targets: Sequence[Target]) -> set[str] | No
     listed = _rows("SELECT listed FROM ledger_providerstatement WHERE id = %s", [line.id])[0].listed
     if listed is None:
         return None
-    return read_list(bytes(listed), headings_for(targets), identities_of(targets)).identities
+    return read_list(
+        bytes(listed), headings_for(targets), identities_of(targets), identities_alone=True
+    ).identities
 
 
 def scope_of_statement(line: StatementLine) -> Scope:
