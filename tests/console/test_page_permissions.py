@@ -221,7 +221,7 @@ def test_every_address_of_the_work_pages_is_covered_here(scenes: Scenes) -> None
               "check_step", "cancel", "withdraw", "reveal", "reveal_evidence", "pause_destination", "resume_destination",
               "inbox_assign", "inbox_check", "decide_approval", "reveal_approval", "propose_version", "reveal_text",
               "decide_request", "reveal_request", "pause_replay", "resume_replay", "abort_replay",
-             "note_incident", "take_incident", "check_incident", "select_incident",
-             "select_ticked", "select_view", "begin_bulk_run", "abort_bulk_run",
-             "keep_list", "read_list", "apply_list", "keep_statement"}  # fmt: skip
+              "note_incident", "take_incident", "check_incident", "select_incident",
+              "select_ticked", "select_view", "begin_bulk_run", "abort_bulk_run",
+              "keep_list", "read_list", "apply_list", "keep_statement"}  # fmt: skip
     assert names - settings == pages | writes
