@@ -186,7 +186,13 @@ def test_every_address_of_the_work_pages_is_covered_here(scenes: Scenes) -> None
     }
     pages = {"operation", "evidence", "evidence_file", "hold", "hold_watch", "inbox_news", "approval",
              "approval_of_hold", "approval_of_request", "propose", "replay", "replay_progress", "replay_report"}  # fmt: skip
-    of_settings = ("person", "token", "new_password", "absence", "channel")  # covered by the tests of their pages
+    of_settings = (
+        "person",
+        "token",
+        "new_password",
+        "absence",
+        "channel",
+    )  # covered by the tests of their pages
     settings = {name for name in names if name and any(word in name for word in of_settings)}
     writes = {"settle_hold", "look_up_reference", "assign_hold", "note_hold", "check_hold", "reveal_event", "add_note",
               "check_step", "cancel", "withdraw", "reveal", "reveal_evidence", "pause_destination", "resume_destination",
