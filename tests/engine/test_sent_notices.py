@@ -12,7 +12,8 @@ from django.utils import timezone
 from opsledger.accounts.models import Person
 from opsledger.accounts.roles import Role
 from opsledger.destinations.transport import AddressGuard
-from opsledger.engine import notices, sweep
+from opsledger.engine import notices, sweep, tasks
+from opsledger.engine.celery_settings import BELLS
 from opsledger.engine.services import BadAddress, read_address
 from opsledger.ledger.actions.mailings import (
     Tried,
@@ -112,6 +113,14 @@ def test_what_comes_within_the_minutes_is_one_mail(scenes: Scenes, maria: Person
         assert f"http://localhost:8000/operations/{public('op', hold.operation_id)}/" in text
     assert Mailing.objects.get().state == "sent"
     assert Notice.objects.filter(mailing__isnull=True).count() == 0
+
+
+def test_the_bell_sends_what_is_due(scenes: Scenes, maria: Person, mail: MailSink) -> None:
+    assert BELLS["notices"] < notices.SEND_SECONDS
+    give(scenes, maria)
+    let_pass()
+    tasks.notices()
+    assert [one["To"] for one in mail.mails] == [maria.email]
 
 
 def test_a_mail_holds_no_parameter_and_no_title(scenes: Scenes, maria: Person, mail: MailSink) -> None:
@@ -225,6 +234,11 @@ def test_a_worker_that_dies_while_sending_leaves_it_not_known(
 
     assert record_mailing(claimed, Tried(MailingState.FAILED, "late")) is False
     assert Mailing.objects.get().said == "The worker stopped while it was sending this."
+    let_pass()
+    [again] = claim_mailings(10)
+    assert record_mailing(claimed, Tried(MailingState.FAILED, "late")) is False
+    assert (Mailing.objects.get().state, Mailing.objects.get().tries) == ("sending", 2)
+    record_mailing(again, Tried(MailingState.UNKNOWN, "It broke off."))
     assert record_mailing(claimed, Tried(MailingState.SENT, "late")) is False
     assert Mailing.objects.get().state == "sent"  # late truth is kept
 
