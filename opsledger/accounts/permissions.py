@@ -150,16 +150,7 @@ SCOPE_GRANTS: Mapping[Scope, frozenset[Permission]] = {
     Scope.REPORT: frozenset({P.REPORT}),
     Scope.PROPOSE: frozenset({P.PROPOSE}),
     Scope.OPERATE: frozenset(
-        {
-            P.ASSIGN,
-            P.NOTE,
-            P.STILL_UNKNOWN,
-            P.CHECK_NOW,
-            P.PAUSE_DESTINATION,
-            P.RESUME_DESTINATION,
-            P.SHARE_VIEW,
-            P.SET_RULES,
-        }
+        {P.ASSIGN, P.NOTE, P.STILL_UNKNOWN, P.CHECK_NOW, P.PAUSE_DESTINATION, P.RESUME_DESTINATION}
     ),
     Scope.DECIDE: frozenset(
         {

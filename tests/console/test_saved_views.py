@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html as markup
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,12 +12,13 @@ from django.db import IntegrityError, connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from people import client_of, person
-from scenes import Scenes
+from scenes import UNKNOWN, Scenes
 
 from opsledger.accounts.actions import add_team
 from opsledger.accounts.models import Person
 from opsledger.accounts.roles import Role
 from opsledger.console.forms import by_person
+from opsledger.ledger.actions.open import open_operations
 from opsledger.ledger.models import Definition, Hold, SavedView
 from opsledger.ledger.queries import approvals, inbox
 from opsledger.lib.ids import public
@@ -329,12 +331,17 @@ def test_a_view_that_can_no_longer_be_read_shows_nothing_and_can_be_removed(
 
 def test_awaiting_my_approval_shows_what_this_person_may_approve_and_counts_it(scenes: Scenes) -> None:
     maria, omar = scenes.member("Maria", Role.OWNER), scenes.member("Omar", Role.OPERATOR)
+    jon = scenes.member("Jon", Role.OWNER)
     by_model = scenes.desk.letter()
     recorded = scenes.desk.letter(by=by_person(maria), content_id="another", fields=LETTER | {"subject": "x"})
     revised = scenes.unknown()
     scenes.settle(revised, Answer.ABSENT_REVISE, params={"subject": "Call them"}, checked_how="Searched.")
+    own = open_operations([replace(scenes.desk.wanted("classic_follow_up"), actor=f"person:{maria.pk}")])[0]
+    scenes.send(UNKNOWN)
+    scenes.settle(own, Answer.ABSENT_REVISE, params={"subject": "Call them"}, checked_how="Searched.")
     scenes.unknown()
-    opened = {"by a model": by_model, "recorded by Maria": recorded, "revised by the owner": revised}
+    opened = {"by a model": by_model, "recorded by Maria": recorded, "revised by the owner": revised,
+              "recorded by Maria, revised by the owner": own}  # fmt: skip
     names = {public("hold", scenes.hold(one).pk): name for name, one in opened.items()}
     assert {scenes.hold(one).reason for one in opened.values()} == {"approval_needed"}
 
@@ -346,6 +353,7 @@ def test_awaiting_my_approval_shows_what_this_person_may_approve_and_counts_it(s
 
     assert awaiting(scenes.owner) == {"by a model", "recorded by Maria"}
     assert awaiting(maria) == {"by a model", "revised by the owner"}
+    assert awaiting(jon) == set(opened)
     scenes.desk.propose(by_person(maria), author=maria.email, subject="Another subject")
     names = {public("hold", scenes.hold(one).pk): name for name, one in opened.items()}
     assert awaiting(scenes.owner) == {"by a model", "recorded by Maria"}

@@ -23,6 +23,7 @@ from opsledger.journal.models import Entry
 from opsledger.ledger.actions.assignment import (
     NewRule,
     RuleChanged,
+    _give,
     add_rule,
     apply_rules,
     change_rule,
@@ -271,6 +272,17 @@ def test_applied_by_hand_it_stops_after_so_many_and_says_so(scenes: Scenes, olga
     add(scenes, scenes.owner)
     done = apply_rules(scenes.desk.team.pk, olga, batch=1, looked_through_max=2)
     assert (done.given_count, done.more) == (2, True)
+
+
+def test_a_hold_that_somebody_took_after_it_was_read_stays_theirs(scenes: Scenes, olga: By) -> None:
+    maria, jon = scenes.member("Maria", Role.OPERATOR), scenes.member("Jon", Role.OWNER)
+    taken, free = scenes.hold(scenes.unknown()), scenes.hold(scenes.unknown())
+    told = {"owner": str(maria.pk), "rule": str(add(scenes, maria)), "position": 1}
+    settle_assign([taken.pk], jon.pk, by(jon))
+    assert _give({taken.pk: told, free.pk: told}, olga) == 1
+    taken.refresh_from_db()
+    free.refresh_from_db()
+    assert (taken.owner_id, taken.version, free.owner_id) == (jon.pk, 2, maria.pk)
 
 
 def test_a_hold_that_somebody_takes_at_the_same_moment_has_one_owner_and_one_line_each(

@@ -18,7 +18,7 @@ from django.db import connection
 from psycopg.rows import namedtuple_row
 
 from opsledger.ledger import approvals, definitions
-from opsledger.ledger.clock import database_now
+from opsledger.ledger.clock import database_now, lately_now
 from opsledger.ledger.queries.looks import HOW_LOOKS_ENDED, LOOKS_ENDED
 from opsledger.rules.profile import ActionProfile
 from opsledger.rules.protection import Protected, protected_until
@@ -363,7 +363,7 @@ def count_each(wanted: Sequence[Wanted], most: int) -> list[int]:
     """How many open holds each of these shows, in one statement; none is counted beyond `most`."""
     if not wanted:
         return []
-    now, branches, every = database_now(), [], []
+    now, branches, every = lately_now(), [], []
     for one in wanted:
         parts, parameters, reasons = _conditions(one, now)
         if reasons is not None:
