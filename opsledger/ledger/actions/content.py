@@ -129,8 +129,8 @@ def _wrong_words(proposal: Proposal) -> list[Problem]:
     problems = [("content_id", why) for why in refuse_operation_id(proposal.content_id)]
     if not 1 <= len(proposal.author.strip()) <= NAME_LENGTH_MAX:
         problems.append(("author.name", f"must have 1 to {NAME_LENGTH_MAX} characters"))
-    if len(proposal.origin) > ORIGIN_LENGTH_MAX:
-        problems.append(("origin", f"must have at most {ORIGIN_LENGTH_MAX} characters"))
+    if len(proposal.origin) > ORIGIN_LENGTH_MAX or "\x00" in proposal.origin:
+        problems.append(("origin", f"must have at most {ORIGIN_LENGTH_MAX} characters, without NUL"))
     if proposal.client_key is not None and not 1 <= len(proposal.client_key) <= NAME_LENGTH_MAX:
         problems.append(("client_key", f"must have 1 to {NAME_LENGTH_MAX} characters"))
     return problems
