@@ -78,8 +78,8 @@ class BadContent(Exception):
 def open_content_version(team_id: UUID, proposal: Proposal, by: By) -> OpenedVersion:
     """Proposes a version, unapproved, and moves the operations that can still change to it. Call it outside transactions.
 
-    A person's own text again, as it was proposed last, is that version; what a model or an automation wrote is always a
-    new one. A client key makes any proposal the same again. BadContent names the fields to mend.
+    A person's text again, as the same requester proposed it last, is that version; what a model or an automation wrote is
+    always a new one. A client key makes any proposal the same again. BadContent names the fields to mend.
     """
     with transaction.atomic(durable=True):
         opened = open_version_here(team_id, proposal, by)
@@ -102,7 +102,7 @@ def open_version_here(team_id: UUID, proposal: Proposal, by: By, *, reuses: bool
     newest = content.versions.order_by("-number").first()
     text = canonical_json(kept)
     digest = hashlib.sha256(text.encode()).digest()
-    again = _again(content, newest, proposal, digest, author, reuses=reuses)
+    again = _again(content, newest, proposal, digest, author, by, reuses=reuses)
     if again is not None:
         return _opened(again, new=False)
     _, wrong = check_version(workflow, kept, read_params(newest.body) if newest else None)
@@ -162,6 +162,7 @@ def _again(
     proposal: Proposal,
     digest: bytes,
     author: Person | None,
+    by: By,
     *,
     reuses: bool,
 ) -> ContentVersion | None:
@@ -178,7 +179,8 @@ def _again(
         return None
     if reuses and newest.state in USABLE:
         return newest
-    own = author is not None and newest.author_person_id == author.pk
+    # brought by another person it is another version: who asked for it may not approve it
+    own = author is not None and (newest.author_person_id, newest.requested_by) == (author.pk, by.actor)
     return newest if own and newest.state == VersionState.PROPOSED else None
 
 
