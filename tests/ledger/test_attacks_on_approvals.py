@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
@@ -12,25 +13,27 @@ from content_cast import AUTOMATION, Cast, email, hold_of, make_cast
 from django.core.management import call_command
 from django.db import connection, transaction
 
+from opsledger.accounts.actions import change_team, deactivate_person, set_roles
+from opsledger.accounts.models import Person
 from opsledger.engine.loading import read_files
 from opsledger.engine.sending import not_sent
 from opsledger.ledger.actions.approve import ContentStale, NotEligible
 from opsledger.ledger.actions.change import Change, change_here
-from opsledger.ledger.actions.claim import claim_sends
+from opsledger.ledger.actions.claim import ClaimedSend, claim_sends
 from opsledger.ledger.actions.definitions import current_workflow, forget_current, load
 from opsledger.ledger.actions.intake import Wanted, WantedContent, open_intended
 from opsledger.ledger.actions.open import Opened, open_operations
 from opsledger.ledger.actions.record import record_sends
 from opsledger.ledger.actions.settle import Decision, Refused, settle_hold, settle_withdraw
-from opsledger.ledger.models import ApprovedRequest, Destination, Hold, Revision, StepRequest
-from opsledger.ledger.queries.content import covered, version_shown
+from opsledger.ledger.models import ApprovedRequest, Destination, Hold, Recovery, Revision, StepRequest
+from opsledger.ledger.queries.content import approvals_waiting, covered, version_shown
 from opsledger.ledger.records import lock
 from opsledger.rules import transitions
 from opsledger.rules.answers import Answer
 from opsledger.rules.content import AuthorKind, VersionState
 from opsledger.rules.learning import Finding
 from opsledger.rules.record import KnownBy
-from opsledger.rules.states import Outcome
+from opsledger.rules.states import NoChange, Outcome
 from tests.desk import DEFINITIONS, LETTER, LETTER_PARAMS, Desk
 
 
@@ -365,3 +368,99 @@ def test_changed_and_changed_back_needs_another_approval(cast: Cast, tmp_path: P
     step = cast.desk.step(opened, 2)
     assert (step.state, step.approved_digest) == ("waiting", None)
     verified()
+
+
+# The text that was corrected while the old one was under way
+
+
+def not_sent_after_all(cast: Cast, opened: Opened, claimed: ClaimedSend) -> None:
+    record_sends([not_sent(claimed, "held_up", "The worker was held up.")])
+
+
+def put_off(cast: Cast, opened: Opened, claimed: ClaimedSend) -> None:
+    deferred = Finding(Outcome.NO_CHANGE, KnownBy.REPLY, NoChange.DEFERRED)
+    record_sends([replace(not_sent(claimed, "busy", "Not now."), finding=deferred)])
+
+
+def refused_there(cast: Cast, opened: Opened, claimed: ClaimedSend) -> None:
+    rejected = Finding(Outcome.NO_CHANGE, KnownBy.REPLY, NoChange.REJECTED)
+    record_sends([replace(not_sent(claimed, "refused", "No such field."), finding=rejected)])
+
+
+NO_EFFECT = [not_sent_after_all, put_off, refused_there]
+
+
+@pytest.mark.parametrize("ended", NO_EFFECT)
+def test_what_was_under_way_in_vain_shows_the_text_that_took_its_place(
+    cast: Cast, ended: Callable[[Cast, Opened, ClaimedSend], None]
+) -> None:
+    opened = cast.desk.letter()
+    cast.approve(cast.newest(), cast.anna)
+    (claimed,) = claim_sends(1, worker="test")
+    cast.propose("Corrected.", cast.bert)
+    cast.approve(cast.newest(), cast.anna)
+    assert (cast.desk.step(opened).state, cast.desk.step(opened).content_number) == ("in_flight", 1)
+
+    ended(cast, opened, claimed)
+
+    step = cast.desk.step(opened)
+    assert (step.state, step.revision, step.content_number) == ("waiting", 2, 2)
+    assert hold_of(opened).reason == "approval_needed"
+    assert not ApprovedRequest.objects.filter(step=step, voided_at=None).exists()
+    cast.approve(cast.newest(), cast.carl)
+    assert cast.desk.step(opened).state == "ready"
+    verified()
+
+
+def test_what_did_happen_keeps_the_text_that_was_sent(cast: Cast) -> None:
+    opened = cast.desk.letter()
+    cast.approve(cast.newest(), cast.anna)
+    (claimed,) = claim_sends(1, worker="test")
+    cast.propose("Corrected.", cast.bert)
+
+    confirmed = Finding(Outcome.CONFIRMED, KnownBy.REPLY, reference="M-1")
+    record_sends([replace(not_sent(claimed, "ok", "Taken."), finding=confirmed)])
+
+    step = cast.desk.step(opened)
+    assert (step.revision, step.content_number, step.reference) == (1, 1, "M-1")
+    verified()
+
+
+def test_a_person_who_sends_the_same_again_sends_what_they_read(cast: Cast) -> None:
+    Recovery.objects.update(enabled=False)
+    opened = cast.desk.letter()
+    cast.approve(cast.newest(), cast.anna)
+    (claimed,) = claim_sends(1, worker="test")
+    unknown = Finding(Outcome.UNKNOWN, KnownBy.REPLY)
+    record_sends([replace(not_sent(claimed, "no_reply", "No reply came."), finding=unknown)])
+    cast.propose("Corrected.", cast.bert)
+    hold = hold_of(opened)
+
+    again = Decision(Answer.ABSENT_SEND_AGAIN, "Asked them.", hold.version, checked_how="By telephone.")
+    settle_hold(hold.pk, again, cast.anna)
+
+    step = cast.desk.step(opened)
+    assert (step.state, step.revision, step.content_number) == ("ready", 1, 1)
+    verified()
+
+
+# Where nobody may approve, it is seen
+
+
+def test_where_those_who_may_approve_recorded_all_that_waits_the_list_says_that_nobody_may(
+    cast: Cast,
+) -> None:
+    cast.desk.letter(by=cast.anna, author_kind=AuthorKind.AUTOMATION, author="importer")
+    deactivate_person(Person.objects.get(pk=cast.carl.person_id))
+    change_team(cast.desk.team, name="Desk", fallback_owner=Person.objects.get(pk=cast.bert.person_id))
+    set_roles(Person.objects.get(email="owner@test.example"), cast.desk.team, [])
+
+    cast.propose("Bert’s own.", cast.bert)
+
+    (waiting,) = approvals_waiting([cast.desk.team.pk]).versions
+    assert waiting.nobody_may_approve
+    opened = Hold.objects.get(closed_at=None)
+    assert (opened.reason, opened.owner_id) == ("approval_needed", cast.bert.person_id)
+    cast.desk.letter(fields=None, version=1)  # of nobody: Anna may
+    (waiting,) = approvals_waiting([cast.desk.team.pk]).versions
+    assert not waiting.nobody_may_approve

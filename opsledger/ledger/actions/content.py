@@ -250,13 +250,15 @@ def _opened(version: ContentVersion, *, new: bool) -> OpenedVersion:
     )
 
 
-# Moving operations to the version that their content is at
+# Moving operations to the version that their content is at. Those that are sent at this moment are locked, too: whoever
+# records that nothing took effect (`change`) either comes first, and they are moved here, or reads the new version.
 
 _MOVABLE = """
 SELECT o.id FROM ledger_operation o
  WHERE o.content_id = %s AND o.ended_at IS NULL AND NOT o.cancelled AND o.id > %s
    AND EXISTS (SELECT 1 FROM ledger_step s
-                WHERE s.operation_id = o.id AND s.content_number <> %s AND s.state IN ('waiting', 'ready') OFFSET 0)
+                WHERE s.operation_id = o.id AND s.content_number <> %s
+                  AND s.state IN ('waiting', 'ready', 'in_flight', 'unknown') OFFSET 0)
  ORDER BY o.id LIMIT %s
 """
 
