@@ -60,7 +60,7 @@ def test_when_the_last_who_may_approve_leaves_the_fallback_owner_has_it(
         "own": True,
         "spring-launch:letter": False,
     }
-    told = Entry.objects.filter(subject_id=held.operation_id).order_by("seq").values_list("kind", flat=True)
+    told = Entry.objects.filter(subject_id=held.operation_id or "").order_by("seq").values_list("kind", flat=True)
     assert list(told)[-2:] == ["approvers_changed", "assigned"]
     assert client_of(scenes.owner).get("/approvals/").status_code == 200
     call_command("verify_ledger")
