@@ -158,7 +158,10 @@ def _choice(kind: Any, value: str, name: str) -> Any:
 
 
 def _text(query: QueryDict | Mapping[str, str], name: str) -> str:
-    return str(query.get(name, ""))[:TEXT_MAX]
+    text = str(query.get(name, ""))[:TEXT_MAX]
+    if "\x00" in text:
+        raise BadRequest(f"The {name} in this address can’t be read. Choose it again from the list.")
+    return text
 
 
 def _uuid(text: str, name: str) -> UUID:

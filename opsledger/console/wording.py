@@ -772,6 +772,7 @@ ENTRY_WORDS: Mapping[str, str] = {
     "check_requested": noop("Check requested"),
     "cancel_requested": noop("Operation cancelled"),
     "approved": noop("Request approved"),
+    "approvers_changed": noop("Who may approve changed"),
     "content_proposed": noop("Content version proposed"),
     "content_approved": noop("Content version approved"),
     "content_rejected": noop("Content version rejected"),

@@ -125,6 +125,15 @@ def digest_of(covered: Iterable[CoveredStep]) -> str:
     return covered_digest((one.step_id.bytes, one.revision, one.content_digest) for one in covered)
 
 
+def replaced_by(operation_ids: Collection[UUID]) -> dict[UUID, str]:
+    """Which of these operations are replaced, each with its replacement's own id. Read it under their locks."""
+    rows = _rows(
+        "SELECT replaces_id, operation_id FROM ledger_operation WHERE replaces_id = ANY(%s)",
+        list(operation_ids),
+    )
+    return {row.replaces_id: row.operation_id for row in rows}
+
+
 # Who
 
 

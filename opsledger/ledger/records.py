@@ -23,8 +23,9 @@ from opsledger.rules.states import HoldReason, NoChange, OperationState, Outcome
 _LOCK = "SELECT id FROM ledger_operation WHERE id = ANY(%s::uuid[]) ORDER BY id FOR UPDATE"
 _OPERATIONS = """
 SELECT o.id, o.team_id, o.operation_id, o.title, o.state, o.version, o.cancelled, o.not_after, o.created_at, o.owner_id,
-       o.workflow_version_id, o.workflow_slug, o.unknown_at, o.content_id, p.params, now() AS now
+       o.workflow_version_id, o.workflow_slug, o.unknown_at, o.content_id, c.target_number, p.params, now() AS now
   FROM ledger_operation o LEFT JOIN ledger_operationparams p ON p.operation_id = o.id
+  LEFT JOIN ledger_content c ON c.id = o.content_id
  WHERE o.id = ANY(%s::uuid[]) ORDER BY o.id
 """
 _STEPS = """
@@ -76,6 +77,7 @@ class Loaded:
     destination_version_ids: dict[int, UUID] = field(default_factory=dict)
     policies: dict[int, Policy] = field(default_factory=dict)
     content_id: UUID | None = None
+    content_target: int | None = None  # the number of the version that its content is at
     contents: dict[int, str] = field(default_factory=dict)  # stored text of content versions, by number
     revised: dict[int, str] = field(default_factory=dict)  # per step: parameters that its revision changed
     renderings: dict[int, rendering.Outgoing] = field(default_factory=dict)
@@ -152,6 +154,7 @@ def _operation(row: Any) -> Loaded:
     return Loaded(
         row.id, row.team_id, row.operation_id, row.title, row.version, row.owner_id, row.workflow_version_id,
         row.workflow_slug, row.unknown_at, row.now, record, row.params, content_id=row.content_id,
+        content_target=row.target_number,
     )  # fmt: skip
 
 

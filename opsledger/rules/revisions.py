@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from opsledger.rules.record import Operation, Step
-from opsledger.rules.settling import Moment, NotNow, close_hold, settled
-from opsledger.rules.states import NEVER_SENT_STATES, HoldReason, StepState
+from opsledger.rules.settling import Moment, NotNow, close_hold, renew_request, settled
+from opsledger.rules.states import NEVER_SENT_STATES, HoldReason
 
 # Questions that another request answers; the others are about what may have happened, or about a person's word.
 _ENDED_BY_REVISION = frozenset(
@@ -51,12 +51,7 @@ def begin_revision(operation: Operation, step: Step, *, content_number: int | No
     if not may_be_revised(operation, step):
         raise NotNow("Something of this step may have had an effect, or is under way; it keeps its request.")
     close_hold(operation, step)
-    step.state, step.ready_at, step.not_before = StepState.WAITING, None, None
-    step.revision += 1
-    step.content_number, step.request_digest = content_number, None
-    step.approval_needed, step.approved_digest, step.approved_until = True, None, None
-    step.tries_extra, step.rejection_waived = 0, False
-    step.answered_with_error, step.record_changed = False, None
+    renew_request(step, content_number=content_number)
 
 
 def moved_to_content(operation: Operation, number: int, moment: Moment) -> Operation:

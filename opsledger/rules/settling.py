@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from opsledger.rules.next_step import Policies, Policy, approval_stands, decide
+from opsledger.rules.next_step import Policies, Policy, approval_stands, blocked_by, decide
 from opsledger.rules.record import Hold, Operation, Step
 from opsledger.rules.states import FINAL_STATES, HoldReason, OperationState, Outcome, StepState
 
@@ -60,6 +60,9 @@ def _forget_what_was_asked(operation: Operation) -> None:
 
 
 def _plan(operation: Operation, step: Step, moment: Moment) -> bool:
+    if _rests_on_something_else(operation, step, moment.policies):
+        close_hold(operation, step)
+        renew_request(step, content_number=step.content_number)
     plan = decide(operation, step, moment.policies, moment.now)
     moved = plan.move is not None
     if plan.move is not None:
@@ -75,6 +78,30 @@ def _plan(operation: Operation, step: Step, moment: Moment) -> bool:
         return True
     step.act, step.act_at, step.send_until = plan.act, plan.at, plan.send_until
     return moved
+
+
+def _rests_on_something_else(operation: Operation, step: Step, policies: Policies) -> bool:
+    """Frozen, then put back behind an earlier step, which has come to another result since: it is another request now."""
+    hold = operation.hold_on(step.number)
+    if step.state is not StepState.WAITING or step.request_digest is None or operation.cancelled:
+        return False
+    if step.may_have_had_effect or step.integrity_alarm:
+        return False
+    if hold is not None and hold.reason is not HoldReason.APPROVAL_NEEDED:
+        return False
+    if blocked_by(operation, step, policies) is not None:
+        return False
+    return policies[step.number].render(operation, step).digest != step.request_digest
+
+
+def renew_request(step: Step, *, content_number: int | None) -> None:
+    """Another request under another key: unrendered, unapproved, with tries of its own."""
+    step.state, step.ready_at, step.not_before = StepState.WAITING, None, None
+    step.revision += 1
+    step.content_number, step.request_digest = content_number, None
+    step.approval_needed, step.approved_digest, step.approved_until = True, None, None
+    step.tries_extra, step.rejection_waived = 0, False
+    step.answered_with_error, step.record_changed = False, None
 
 
 def _freeze(operation: Operation, step: Step, policy: Policy, now: datetime) -> None:

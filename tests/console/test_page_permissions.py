@@ -215,7 +215,13 @@ def test_every_address_of_the_work_pages_is_covered_here(scenes: Scenes) -> None
              "approval_of_hold", "approval_of_request", "propose", "replay", "replay_progress", "replay_report",
              "bulk_runs", "selection", "bulk_run", "bulk_run_progress", "bulk_run_file", "list_form", "reference_list",
              "reference_list_file", "statement_form", "statement", "statement_file"}  # fmt: skip
-    of_settings = ("person", "token", "new_password", "absence", "channel")  # covered by the tests of their pages
+    of_settings = (
+        "person",
+        "token",
+        "new_password",
+        "absence",
+        "channel",
+    )  # covered by the tests of their pages
     settings = {name for name in names if name and any(word in name for word in of_settings)}
     writes = {"settle_hold", "look_up_reference", "assign_hold", "note_hold", "check_hold", "reveal_event", "add_note",
               "check_step", "cancel", "withdraw", "reveal", "reveal_evidence", "pause_destination", "resume_destination",

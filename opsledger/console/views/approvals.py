@@ -313,12 +313,20 @@ def approved_words(approved: Approved) -> str:
     ) % {"count": approved.approved_count}
     if not approved.approved_count:
         said = _("Approved. Nothing waits for it now; what comes to wait is approved by itself.")
-    if approved.left_out:
+    replaced = sum(1 for one in approved.left_out if one.replaced)
+    barred = len(approved.left_out) - replaced
+    if barred:
         said += " " + ngettext(
             "One operation is left for somebody else, because you recorded it.",
             "%(count)s operations are left for somebody else, because you recorded them.",
-            len(approved.left_out),
-        ) % {"count": len(approved.left_out)}  # fmt: skip
+            barred,
+        ) % {"count": barred}  # fmt: skip
+    if replaced:
+        said += " " + ngettext(
+            "One operation is not approved, because another one replaces it.",
+            "%(count)s operations are not approved, because others replace them.",
+            replaced,
+        ) % {"count": replaced}  # fmt: skip
     return said
 
 

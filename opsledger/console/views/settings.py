@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -9,6 +11,7 @@ from zoneinfo import available_timezones
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
@@ -31,6 +34,7 @@ from opsledger.accounts.roles import (
     memberships_of,
     roles_of,
 )
+from opsledger.console.forms import by_person
 from opsledger.console.http import (
     ConsoleRequest,
     back_to,
@@ -44,6 +48,7 @@ from opsledger.console.middleware import choose_team as keep_team
 from opsledger.console.middleware import without_team
 from opsledger.console.permissions import needs, why_not
 from opsledger.console.vocabulary import KINDS, rows_of
+from opsledger.ledger.actions.approvers import settle_approvers_changed_here
 from opsledger.ledger.queries.succession import succession_of
 
 TOKEN_DAYS = (7, 30, 90, 365)
@@ -153,12 +158,21 @@ def person(request: ConsoleRequest, person_id: UUID) -> HttpResponse:
         return page(request, "settings/person.html", context)
     roles = _posted_roles(request)
     try:
-        actions.set_roles(member, request.team, roles)
+        with _approvals_follow(request, [request.team.pk]):
+            actions.set_roles(member, request.team, roles)
     except actions.Refused as why:
         context |= {"roles_here": roles, "errors": {"roles": why.message}}
         return unprocessable(request, "settings/person.html", context)
     messages.success(request, f"The roles of {member.display_name} are saved.")
     return see_other(reverse("people"))
+
+
+@contextmanager
+def _approvals_follow(request: ConsoleRequest, team_ids: Iterable[UUID]) -> Iterator[None]:
+    """One transaction of a change of people or roles and of what it means for who may approve."""
+    with transaction.atomic():
+        yield
+        settle_approvers_changed_here(set(team_ids), by_person(request.user))
 
 
 def _person_context(request: ConsoleRequest, member: Person) -> dict[str, Any]:
@@ -187,7 +201,8 @@ def _successions(request: ConsoleRequest, member: Person) -> list[dict[str, Any]
 def deactivate_person(request: ConsoleRequest, person_id: UUID) -> HttpResponse:
     member = _reachable_member(request, person_id)
     try:
-        actions.deactivate_person(member)
+        with _approvals_follow(request, member.memberships.values_list("team_id", flat=True)):
+            actions.deactivate_person(member)
     except actions.Refused as why:
         context = _person_context(request, member) | {"errors": {"active": why.message}}
         return unprocessable(request, "settings/person.html", context)
@@ -199,7 +214,8 @@ def deactivate_person(request: ConsoleRequest, person_id: UUID) -> HttpResponse:
 @needs(Permission.ADMINISTER)
 def reactivate_person(request: ConsoleRequest, person_id: UUID) -> HttpResponse:
     member = _reachable_member(request, person_id)
-    actions.reactivate_person(member)
+    with _approvals_follow(request, member.memberships.values_list("team_id", flat=True)):
+        actions.reactivate_person(member)
     messages.success(request, f"{member.display_name} may sign in again.")
     return see_other(reverse("people"))
 

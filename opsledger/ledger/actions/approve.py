@@ -38,6 +38,7 @@ from opsledger.ledger.approvals import (
     batches,
     digest_of,
     rendered,
+    replaced_by,
     waiting_for_itself,
     waiting_for_version,
 )
@@ -78,6 +79,7 @@ class LeftOut:
     operation_id: UUID
     operation_text_id: str
     why: str
+    replaced: bool = False  # by another operation: nobody may approve it
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +101,18 @@ class Pass:
     approved: list[CoveredStep] = field(default_factory=list)
     left_out: dict[UUID, LeftOut] = field(default_factory=dict)
     until: datetime | None = None
+    replaced: Mapping[UUID, str] = field(
+        default_factory=dict
+    )  # operations that must not be sent, and for which
 
     def may(self, step_id: UUID) -> bool:
         return self.by.person_id not in self.unable[step_id]
+
+    def why_not(self, operation_id: UUID, step_id: UUID) -> str:
+        """Why this person leaves this request out; "" when it is approved."""
+        if operation_id in self.replaced:
+            return f"operation {self.replaced[operation_id]} replaces it, and both would take effect."
+        return "" if self.may(step_id) else f"you {self.unable[step_id][self.by.person_id]}."
 
 
 # Approving
@@ -137,10 +148,12 @@ def settle_revision_approval(
     """Approves one request that is approved by itself: a revision that a person made, or one that shows no content."""
     check_reason(reason, needed=False)
     with transaction.atomic(durable=True):
+        _lock_content_of(step_id)
         waiting = waiting_for_itself(step_id)
         if waiting is None:
             raise ContentStale(_told_of_step(step_id))
         lock([waiting.operation_id])
+        _refuse_what_must_not_be_sent(waiting)
         run = _approve_one(waiting, revision, covered_digest, by, reason)
         assert run.until is not None
         team_id, _ = _belongs_to(step_id)
@@ -149,6 +162,31 @@ def settle_revision_approval(
             approved_at=database_now(), expires_at=run.until, covered_digest=covered_digest, covered_count=1,
         )  # fmt: skip
         return Approved(run.approval_id, 1, (), run.until)
+
+
+def _lock_content_of(step_id: UUID) -> None:
+    """FOR NO KEY UPDATE on ledger_content, before any operation: its versions are not decided meanwhile."""
+    _, (of_id, _) = _belongs_to(step_id)
+    if of_id is not None:
+        Content.objects.select_for_update(of=("self",), no_key=True).get(pk=of_id)
+
+
+def _refuse_what_must_not_be_sent(waiting: WaitingStep) -> None:
+    """Content that was rejected, and what another operation replaces. Nobody may approve these as they are."""
+    replaced = replaced_by([waiting.operation_id])
+    if replaced:
+        name = replaced[waiting.operation_id]
+        raise Refused(
+            f"Operation {name} replaces this one, and both would take effect. End this one instead."
+        )
+    _, (of_id, number) = _belongs_to(waiting.step_id)
+    versions = ContentVersion.objects.filter(of_id=of_id, state=VersionState.REJECTED)
+    row = versions.filter(number=number).first() if number is not None else None
+    if row is not None:
+        raise Refused(
+            f"It shows version {row.number} of its content, which was rejected by {_name(row.decided_by)}."
+            " Propose another version; this request then shows it."
+        )
 
 
 def _approve_one(waiting: WaitingStep, revision: int, covered_digest: str, by: By, reason: str) -> Pass:
@@ -178,6 +216,7 @@ def _approve(
     run = Pass(new_id(), by, barred(asked(team_id, waiting, content)))
     facts = {"approval": str(run.approval_id), "content": str(content[0]), "content_number": content[1]}
     lock(one.operation_id for one in waiting)
+    run.replaced = replaced_by({one.operation_id for one in waiting})
     for batch in batches(waiting):
         change_here({key: _approval_change(run, steps, facts) for key, steps in by_operation(batch).items()})
     if digest_of(run.seen) != covered_digest:
@@ -188,8 +227,11 @@ def _approve(
 
 
 def _all_left_out(run: Pass) -> str:
-    why = next(iter(run.left_out.values())).why
-    return f"Every operation that waits for this needs somebody else: {why} Nothing was changed."
+    first = next((one for one in run.left_out.values() if not one.replaced), None)
+    if first is None:
+        why = next(iter(run.left_out.values())).why
+        return f"Nothing that waits for this may be sent any more: {why} Nothing was changed."
+    return f"Every operation that waits for this needs somebody else: {first.why} Nothing was changed."
 
 
 def _approval_change(run: Pass, steps: Sequence[WaitingStep], facts: Mapping[str, Any]) -> Change:
@@ -198,9 +240,9 @@ def _approval_change(run: Pass, steps: Sequence[WaitingStep], facts: Mapping[str
         run.seen += seen
         given: dict[int, revisions.Approval] = {}
         for one in seen:
-            if not run.may(one.step_id):
-                why = f"you {run.unable[one.step_id][run.by.person_id]}."
-                run.left_out[loaded.id] = LeftOut(loaded.id, loaded.operation_id, why)
+            if why := run.why_not(loaded.id, one.step_id):
+                replaced = loaded.id in run.replaced
+                run.left_out[loaded.id] = LeftOut(loaded.id, loaded.operation_id, why, replaced)
                 continue
             until = moment.now + timedelta(seconds=approved_for_seconds(loaded))
             given[one.number] = revisions.Approval(one.content_digest, until)

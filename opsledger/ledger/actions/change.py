@@ -26,6 +26,7 @@ from opsledger.ledger.sql import statement
 from opsledger.lib.ids import new_id
 from opsledger.rules.fold import difference
 from opsledger.rules.record import Hold, Operation, Step
+from opsledger.rules.revisions import may_be_revised, moved_to_content
 from opsledger.rules.settling import Moment
 from opsledger.rules.states import HoldReason, OperationState, Outcome, StepState
 
@@ -92,13 +93,39 @@ def change_here(changes: Mapping[UUID, Change]) -> dict[UUID, Changed]:
     for operation_id, whole in loaded.items():
         one = changes[operation_id]
         moment = Moment(whole.now, whole.policies, lambda: str(new_id()))
-        after = one.decide(whole, moment)
+        after = _follow_content(one, whole, one.decide(whole, moment), moment)
         changed = Changed(whole, after)
         done[operation_id] = changed
         writing.append((one, changed))
     name_unapprovable([changed for _, changed in writing])
     _write(writing)
     return done
+
+
+def _follow_content(one: Change, loaded: Loaded, after: Operation, moment: Moment) -> Operation:
+    """What turned out to have changed nothing shows the version that its content is at by now; the same text would else
+    go again although another took its place. A person's answer is for the request that was read, and stays so."""
+    target = loaded.content_target
+    if target is None or one.closed_by != "evidence" or not _freed(loaded.record, after, target):
+        return after
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT body FROM ledger_contentversion WHERE of_id = %s AND number = %s",
+            [loaded.content_id, target],
+        )
+        loaded.contents[target] = cursor.fetchone()[0]
+    one.revision_kind, one.void_reason = "moved", f"its content is at version {target} now"
+    return moved_to_content(after, target, moment)
+
+
+def _freed(before: Operation, after: Operation, target: int) -> bool:
+    """Whether a step with another version may be revised from now on, and could not be before."""
+    return any(
+        step.content_number not in {None, target}
+        and may_be_revised(after, step)
+        and not may_be_revised(before, before.step(step.number))
+        for step in after.steps
+    )
 
 
 def name_unapprovable(written: Iterable[Changed], recorders: Mapping[UUID, str] | None = None) -> None:

@@ -78,8 +78,8 @@ class BadContent(Exception):
 def open_content_version(team_id: UUID, proposal: Proposal, by: By) -> OpenedVersion:
     """Proposes a version, unapproved, and moves the operations that can still change to it. Call it outside transactions.
 
-    A person's own text again, as it was proposed last, is that version; what a model or an automation wrote is always a
-    new one. A client key makes any proposal the same again. BadContent names the fields to mend.
+    A person's text again, as the same requester proposed it last, is that version; what a model or an automation wrote is
+    always a new one. A client key makes any proposal the same again. BadContent names the fields to mend.
     """
     with transaction.atomic(durable=True):
         opened = open_version_here(team_id, proposal, by)
@@ -102,7 +102,7 @@ def open_version_here(team_id: UUID, proposal: Proposal, by: By, *, reuses: bool
     newest = content.versions.order_by("-number").first()
     text = canonical_json(kept)
     digest = hashlib.sha256(text.encode()).digest()
-    again = _again(content, newest, proposal, digest, author, reuses=reuses)
+    again = _again(content, newest, proposal, digest, author, by, reuses=reuses)
     if again is not None:
         return _opened(again, new=False)
     _, wrong = check_version(workflow, kept, read_params(newest.body) if newest else None)
@@ -129,8 +129,8 @@ def _wrong_words(proposal: Proposal) -> list[Problem]:
     problems = [("content_id", why) for why in refuse_operation_id(proposal.content_id)]
     if not 1 <= len(proposal.author.strip()) <= NAME_LENGTH_MAX:
         problems.append(("author.name", f"must have 1 to {NAME_LENGTH_MAX} characters"))
-    if len(proposal.origin) > ORIGIN_LENGTH_MAX:
-        problems.append(("origin", f"must have at most {ORIGIN_LENGTH_MAX} characters"))
+    if len(proposal.origin) > ORIGIN_LENGTH_MAX or "\x00" in proposal.origin:
+        problems.append(("origin", f"must have at most {ORIGIN_LENGTH_MAX} characters, without NUL"))
     if proposal.client_key is not None and not 1 <= len(proposal.client_key) <= NAME_LENGTH_MAX:
         problems.append(("client_key", f"must have 1 to {NAME_LENGTH_MAX} characters"))
     return problems
@@ -162,6 +162,7 @@ def _again(
     proposal: Proposal,
     digest: bytes,
     author: Person | None,
+    by: By,
     *,
     reuses: bool,
 ) -> ContentVersion | None:
@@ -178,7 +179,8 @@ def _again(
         return None
     if reuses and newest.state in USABLE:
         return newest
-    own = author is not None and newest.author_person_id == author.pk
+    # brought by another person it is another version: who asked for it may not approve it
+    own = author is not None and (newest.author_person_id, newest.requested_by) == (author.pk, by.actor)
     return newest if own and newest.state == VersionState.PROPOSED else None
 
 
@@ -248,13 +250,15 @@ def _opened(version: ContentVersion, *, new: bool) -> OpenedVersion:
     )
 
 
-# Moving operations to the version that their content is at
+# Moving operations to the version that their content is at. Those that are sent at this moment are locked, too: whoever
+# records that nothing took effect (`change`) either comes first, and they are moved here, or reads the new version.
 
 _MOVABLE = """
 SELECT o.id FROM ledger_operation o
  WHERE o.content_id = %s AND o.ended_at IS NULL AND NOT o.cancelled AND o.id > %s
    AND EXISTS (SELECT 1 FROM ledger_step s
-                WHERE s.operation_id = o.id AND s.content_number <> %s AND s.state IN ('waiting', 'ready') OFFSET 0)
+                WHERE s.operation_id = o.id AND s.content_number <> %s
+                  AND s.state IN ('waiting', 'ready', 'in_flight', 'unknown') OFFSET 0)
  ORDER BY o.id LIMIT %s
 """
 

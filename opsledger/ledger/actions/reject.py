@@ -33,6 +33,7 @@ from opsledger.ledger.approvals import (
     batches,
     digest_of,
     rendered,
+    replaced_by,
     waiting_for_version,
 )
 from opsledger.ledger.clock import database_now
@@ -63,12 +64,13 @@ def settle_rejection(
     returns: Collection[UUID] = (),
 ) -> Rejected:
     """Rejects a version. Of the operations that wait for it, those in `returns` go back to the approved version and are
-    approved anew where this person may; the others are cancelled.
+    approved anew where this person may, and where no other operation replaces them; the others are cancelled.
 
     Operations whose turn has not come yet are not cancelled: they follow the approved version, or wait for the next one.
     An approved version stays approved; rejecting it is for what came to wait for it since, and returns nothing.
     """
     check_reason(reason, needed=True)
+    returns = frozenset(returns)
     with transaction.atomic(durable=True):
         row = locked_version(version_id, version)
         if row.state not in {VersionState.PROPOSED, VersionState.APPROVED}:
@@ -77,24 +79,24 @@ def settle_rejection(
         waiting = waiting_for_version(row.of_id, row.number)
         standing = row.of.versions.filter(state=VersionState.APPROVED).exclude(pk=row.pk).first()
         _check_returns(returns, waiting, standing)
-        run = _return_and_cancel(row, standing, waiting, frozenset(returns), by, reason)
+        run = _return_and_cancel(row, standing, waiting, returns, by, reason)
         if digest_of(run.seen) != covered_digest:
             raise ContentStale("What waits for this version changed while you were reading it.", row)
         if run.approved and standing is not None and run.until is not None:
             digest = digest_of(run.approved)
             record_approval(run, row.team_id, run.until, digest, content_version=standing)
-        cancelled = len({one.operation_id for one in waiting} - set(returns))
+        cancelled = len({one.operation_id for one in waiting} - returns)
         _reject(row, standing, by, reason, run, cancelled)
     move_operations(row.of_id)
     return Rejected(len(returns), len({one.operation_id for one in run.approved}), cancelled)
 
 
 def _check_returns(
-    returns: Collection[UUID], waiting: Sequence[WaitingStep], standing: ContentVersion | None
+    returns: frozenset[UUID], waiting: Sequence[WaitingStep], standing: ContentVersion | None
 ) -> None:
     if returns and standing is None:
         raise Refused("No other version is approved, so nothing can return to one.", field="return")
-    strangers = set(returns) - {one.operation_id for one in waiting}
+    strangers = returns - {one.operation_id for one in waiting}
     if strangers:
         raise Refused(
             f"{len(strangers)} of the named operations don't wait for this version.", field="return"
@@ -113,6 +115,7 @@ def _return_and_cancel(
     unable = {key: dict(people) for key, people in barred(asked(row.team_id, waiting, back)).items()}
     run = Pass(new_id(), by, unable)
     lock(one.operation_id for one in waiting)
+    run.replaced = replaced_by({one.operation_id for one in waiting})
     for batch in batches(waiting):
         change_here(
             {
@@ -127,7 +130,10 @@ def _return_and_cancel(
 
 def _cancelled(run: Pass, steps: Sequence[WaitingStep], row: ContentVersion, reason: str) -> Change:
     def decide(loaded: Loaded, moment: Moment) -> Operation:
-        run.seen += [rendered(loaded, one) for one in steps if still_waits(loaded, one)]
+        seen = [rendered(loaded, one) for one in steps if still_waits(loaded, one)]
+        run.seen += seen
+        if not seen:  # decided or ended meanwhile: the digest tells
+            return loaded.record.copy()
         return transitions.cancel_requested(loaded.record, moment)
 
     facts = {
@@ -172,7 +178,11 @@ def _approvable(
     found = []
     for one in steps:
         hold, step = after.hold_on(one.number), after.step(one.number)
-        if hold is None or hold.reason is not HoldReason.APPROVAL_NEEDED or not run.may(one.step_id):
+        if (
+            hold is None
+            or hold.reason is not HoldReason.APPROVAL_NEEDED
+            or run.why_not(loaded.id, one.step_id)
+        ):
             continue
         request = loaded.policies[one.number].render(after, step)
         covered = CoveredStep(

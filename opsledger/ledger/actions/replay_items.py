@@ -145,6 +145,7 @@ def _begin_batch(room: _Room, wanted: Sequence[UUID]) -> tuple[int, int]:
             turn.beside = besides.get(turn.operation_id, Beside())
         _rebind(turns.values())
         change_here({turn.operation_id: turn.change() for turn in turns.values()})
+        _bind_back(turns.values())
         return _write_moves(room, [move for turn in turns.values() for move in turn.moves])
 
 
@@ -173,6 +174,7 @@ class _Turn:
     beside: Beside = field(default_factory=Beside)
     statement: StatementRef | None = None
     rebound: dict[int, int] = field(default_factory=dict)  # step number: the definition's version number
+    bound_before: dict[UUID, UUID] = field(default_factory=dict)  # step: the definition's version that it had
     moves: list[_Move] = field(default_factory=list)
 
     def change(self) -> Change:
@@ -193,19 +195,24 @@ class _Turn:
             made.evidence, made.quiet = tuple(said), not begun_steps
             made.answer = said[0].says if said else made.answer
             begun_ones = [verdicts[number] for number in sorted(begun_steps)]
-            made.facts = {**made.facts, "steps_begun": sorted(begun_steps), **self._stated(begun_ones)}
+            rebound = {str(one): number for one, number in self.rebound.items() if one in begun_steps}
+            made.facts = {
+                **made.facts,
+                "steps_begun": sorted(begun_steps),
+                **({"rebound": rebound} if rebound else {}),
+                **self._stated(begun_ones),
+            }
             return after
 
         facts = {
             "replay": str(self.replay.id),
             "reason": json.loads(self.replay.reason),
-            "rebound": {str(number): version for number, version in self.rebound.items()},
         }
         made = Change(
             kind="replayed",
             actor=self.replay.actor,
             decide=decide,
-            facts={name: value for name, value in facts.items() if value},
+            facts=facts,
             closed_by=self.replay.actor,
             answer="replayed",
         )
@@ -267,6 +274,7 @@ def _turns(items: Iterable[Any]) -> dict[UUID, _Turn]:
     return turns
 
 
+_BOUND = "SELECT action, destination_version_id FROM ledger_step WHERE id = %s"
 _REBIND = """
 UPDATE ledger_step SET destination_version_id = %s, tries_max = %s, lease_seconds = %s, total_seconds = %s
  WHERE id = %s AND request_digest IS NULL AND attempt_count = 0
@@ -279,21 +287,34 @@ def _rebind(turns: Iterable[_Turn]) -> None:
         for item in turn.items:
             if item.rebound_to_id is None:
                 continue
-            action = _action_of(item)
-            profile = definitions.destination(item.rebound_to_id).actions[action].profile
-            timing = profile.timing
-            with connection.cursor() as cursor:
-                cursor.execute(
-                    _REBIND,
-                    [item.rebound_to_id, profile.retries.tries_max, timing.lease_seconds, timing.total_seconds,
-                     item.step_id],
-                )  # fmt: skip
-                if cursor.rowcount:
-                    turn.rebound[item.number] = _number_of(item.rebound_to_id)
+            before = _rows(_BOUND, [item.step_id])[0]
+            if _bind(item.step_id, before.action, item.rebound_to_id):
+                turn.rebound[item.number] = _number_of(item.rebound_to_id)
+                turn.bound_before[item.step_id] = before.destination_version_id
 
 
-def _action_of(item: Any) -> str:
-    return str(_rows("SELECT action FROM ledger_step WHERE id = %s", [item.step_id])[0].action)
+def _bind_back(turns: Iterable[_Turn]) -> None:
+    """What turned out to have moved keeps the definition that it had: its item is skipped, and nothing of it is changed."""
+    for turn in turns:
+        for move in turn.moves:
+            before = turn.bound_before.get(move.item.step_id)
+            if move.state == "skipped" and before is not None:
+                _bind(move.item.step_id, _rows(_BOUND, [move.item.step_id])[0].action, before)
+
+
+def _bind(step_id: UUID, action: str, version_id: UUID) -> bool:
+    profile = definitions.destination(version_id).actions[action].profile
+    timing = profile.timing
+    with connection.cursor() as cursor:
+        values: list[Any] = [
+            version_id,
+            profile.retries.tries_max,
+            timing.lease_seconds,
+            timing.total_seconds,
+            step_id,
+        ]
+        cursor.execute(_REBIND, values)
+        return bool(cursor.rowcount)
 
 
 def _number_of(version_id: UUID) -> int:

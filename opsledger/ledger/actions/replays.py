@@ -131,6 +131,7 @@ def _still_true(frozen: FrozenPlan) -> Plan:
 def _paces(plan: Plan, start: Start) -> dict[UUID, float]:
     if not _running(plan, start):
         raise Refused("Nothing in this plan can run.")
+    _only_of_the_plan({one.slug for one in plan.destinations}, start)
     paces = {}
     for destination in plan.destinations:
         if destination.slug not in start.touches:
@@ -146,6 +147,17 @@ def _paces(plan: Plan, start: Start) -> dict[UUID, float]:
             )
         paces[destination.id] = rate
     return paces
+
+
+def _only_of_the_plan(slugs: set[str], start: Start) -> None:
+    """A rate for a mistyped system would be no rate at all."""
+    for field_name, named in (("per_second", start.per_second.keys()), ("touches", start.touches)):
+        unknown = sorted(named - slugs)
+        if unknown:
+            raise Refused(
+                f"This plan does not touch {unknown[0]}; it touches {', '.join(sorted(slugs))}.",
+                field=f"{field_name}.{unknown[0]}",
+            )
 
 
 def _running(plan: Plan, start: Start) -> set[tuple[UUID, int]]:

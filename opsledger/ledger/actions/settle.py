@@ -17,6 +17,7 @@ from opsledger.ledger.actions.hold_lines import line_of_hold
 from opsledger.ledger.actions.notices import News, tell_here
 from opsledger.ledger.actions.record import statement_evidence
 from opsledger.ledger.actions.references import once_more, references_of, taken_by_other, taken_from
+from opsledger.ledger.approvals import replaced_by
 from opsledger.ledger.models import ContentVersion, Hold
 from opsledger.ledger.models import Operation as OperationRow
 from opsledger.ledger.records import Loaded, lock
@@ -24,7 +25,7 @@ from opsledger.lib.ids import parse
 from opsledger.rules import transitions
 from opsledger.rules.answers import REVISES, SENDS_AGAIN, Answer, Given, answered
 from opsledger.rules.notice_words import NoticeKind
-from opsledger.rules.record import Operation
+from opsledger.rules.record import Act, Operation
 from opsledger.rules.settling import Moment, NotNow
 
 
@@ -133,14 +134,25 @@ def _still_sendable(hold: Hold, decision: Decision) -> None:
     """What another operation replaces is never sent again: both would take effect."""
     if decision.answer not in SENDS_AGAIN | REVISES:
         return
-    replaced_by = (
-        OperationRow.objects.filter(replaces_id=hold.operation_id)
-        .values_list("operation_id", flat=True)
-        .first()
-    )
-    if replaced_by is not None:
+    assert hold.operation_id is not None
+    found = replaced_by([hold.operation_id])
+    if found:
         raise Refused(
-            f"Operation {replaced_by} replaces this one, so nothing of it is sent again. End it instead."
+            f"Operation {found[hold.operation_id]} replaces this one, so nothing of it is sent again. End it instead."
+        )
+
+
+def _replaced_stays_still(loaded: Loaded, after: Operation) -> None:
+    """No answer lets a later step of a replaced operation go on by itself."""
+    acts = {Act.SEND, Act.OFFER}
+    begun = [
+        step for step in after.steps if step.act in acts and loaded.record.step(step.number).act not in acts
+    ]
+    replaced = replaced_by([loaded.id]) if begun else {}
+    if replaced:
+        raise Refused(
+            f"Operation {replaced[loaded.id]} replaces this one, and step {begun[0].number} would still be sent."
+            " Cancel this operation first, then answer."
         )
 
 
@@ -233,6 +245,7 @@ def answer_change(
         except revise.BadRevision as bad:
             raise Refused(bad.why, field=bad.field) from bad
         _references_still_free(loaded, after)
+        _replaced_stays_still(loaded, after)
         _say(made, hold, decision, by)
         return after
 

@@ -183,7 +183,7 @@ def _fields(row: Any) -> list[Param]:
 
 _WAITING = """
 SELECT o.content_id, s.content_number, count(DISTINCT o.id) AS operation_count, min(h.opened_at) AS opened_at,
-       min(h.due_at) AS due_at
+       min(h.due_at) AS due_at, bool_and(coalesce(h.facts::json ->> 'nobody_may_approve', 'false') = 'true') AS nobody
   FROM ledger_hold h
  CROSS JOIN LATERAL (SELECT * FROM ledger_step s WHERE s.id = h.step_id OFFSET 0) s
  CROSS JOIN LATERAL (SELECT * FROM ledger_operation o WHERE o.id = h.operation_id OFFSET 0) o
@@ -228,7 +228,7 @@ def approvals_waiting(team_ids: Collection[UUID], *, size: int = 200) -> Waiting
                 row.operation_count if row else 0,
                 row.opened_at if row else version.created_at,
                 row.due_at if row else None,
-                able[version.team_id] <= unable.keys(),
+                able[version.team_id] <= unable.keys() or bool(row and row.nobody),
             )
         )
     found.sort(key=lambda one: (one.due_at is None, one.due_at or one.opened_at, one.version.id))
