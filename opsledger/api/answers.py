@@ -20,7 +20,12 @@ from opsledger.lib.strict_json import dumps
 
 def respond(status: int, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> HttpResponse:
     """A JSON answer; numbers keep their digits. Never stored by anybody on the way."""
-    response = HttpResponse(dumps(plain(body)), status=status, content_type="application/json")
+    return respond_text(status, dumps(plain(body)), headers)
+
+
+def respond_text(status: int, body: str, headers: Mapping[str, str] | None = None) -> HttpResponse:
+    """The same of JSON that is text already."""
+    response = HttpResponse(body, status=status, content_type="application/json")
     response["Cache-Control"] = "no-store"
     for name, value in (headers or {}).items():
         response[name] = value
@@ -42,17 +47,21 @@ def when(moment: datetime) -> str:
     return moment.isoformat().replace("+00:00", "Z")
 
 
+_OPERATIONS = "/api/v1/operations/"
+
+
 def url_of(operation_id: UUID) -> str:
-    return f"/api/v1/operations/{public('op', operation_id)}"
+    return f"{_OPERATIONS}{public('op', operation_id)}"
 
 
 def recorded(operation_id: UUID, own: str, state: str, *, new: bool) -> dict[str, Any]:
+    name = public("op", operation_id)
     return {
-        "id": public("op", operation_id),
+        "id": name,
         "operation_id": own,
         "state": str(state),
         "result": "recorded" if new else "same",
-        "url": url_of(operation_id),
+        "url": f"{_OPERATIONS}{name}",
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +17,7 @@ from opsledger.api.answers import (
     record_answer,
     recorded,
     respond,
+    respond_text,
     summary,
     url_of,
 )
@@ -158,7 +160,7 @@ def create_batch(caller: Caller, request: HttpRequest, given: Batch) -> HttpResp
     refused_count = sum(1 for item in items if item["status"] == 422)
     if refused_count:
         count_refusal("", caller, "invalid", "Items of a batch could not be taken.", times=refused_count)
-    return respond(200, {"items": items})
+    return respond_text(200, json.dumps({"items": items}, separators=(",", ":")))
 
 
 def _item(taken: Taken, own: str) -> dict[str, Any]:

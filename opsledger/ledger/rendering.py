@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from opsledger.ledger import definitions
 from opsledger.lib.ids import public
 from opsledger.lib.strict_json import loads_stored
+from opsledger.rules.definition_types import ActionDefinition
 from opsledger.rules.identity import idempotency_key
 from opsledger.rules.next_step import Rendered
 from opsledger.rules.record import Operation, Step
@@ -47,6 +48,17 @@ def identity_of(stored: str | None, operation_id: UUID, number: int) -> str:
     return stored or f"{public('op', operation_id)}-{number}"
 
 
+@dataclass(frozen=True, slots=True)
+class Whose:
+    """The step that a request is for, as far as the request says."""
+
+    team_id: UUID
+    operation_id: str
+    id: UUID  # of the operation
+    step: str
+    identity: str
+
+
 def render(
     loaded: Loaded,
     operation: Operation,
@@ -56,30 +68,43 @@ def render(
     content: Mapping[str, Any] | None = None,
 ) -> Outgoing | Missing:
     """The step's request from the parameters, the content it shows, and what the earlier steps brought."""
-    destination = definitions.destination(destination_version_id)
-    action = destination.actions[step.action]
+    action = definitions.destination(destination_version_id).actions[step.action]
+    whose = Whose(loaded.team_id, loaded.operation_id, loaded.id, step.name, loaded.identities[step.number])
+    brought = {earlier.name: earlier.reference for earlier in operation.earlier(step) if earlier.reference}
+    rendered = render_for(whose, destination_version_id, action, params, step.revision, brought, content)
+    if isinstance(rendered, Missing):
+        return rendered
+    return replace(rendered, content_number=step.content_number) if step.content_number else rendered
+
+
+def render_for(
+    whose: Whose,
+    destination_version_id: UUID,
+    action: ActionDefinition,
+    params: Mapping[str, Any],
+    revision: int = 1,
+    references: Mapping[str, str] | None = None,
+    content: Mapping[str, Any] | None = None,
+) -> Outgoing | Missing:
+    """The same without a record: of a step that has none yet."""
     key = idempotency_key(
-        loaded.team_id.bytes,
-        loaded.operation_id,
-        step.name,
-        step.revision,
+        whose.team_id.bytes,
+        whose.operation_id,
+        whose.step,
+        revision,
         length_max=action.profile.protection.key_length_max,
     )
     rendered = render_request(
         action,
         params=params,
-        step_identity=loaded.identities[step.number],
-        references={
-            earlier.name: earlier.reference for earlier in operation.earlier(step) if earlier.reference
-        },
+        step_identity=whose.identity,
+        references=references or {},
         key=key,
-        base_url=destination.base_url,
-        operation_id=public("op", loaded.id),
+        base_url=definitions.destination(destination_version_id).base_url,
+        operation_id=public("op", whose.id),
         content=content,
     )
-    if isinstance(rendered, Missing):
-        return rendered
-    return Outgoing(rendered, key, step.revision, step.content_number)
+    return rendered if isinstance(rendered, Missing) else Outgoing(rendered, key, revision)
 
 
 def renderer(

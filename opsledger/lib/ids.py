@@ -10,7 +10,8 @@ from uuid import UUID
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32, lower case: no i, l, o, u
 _VALUES = {char: value for value, char in enumerate(ALPHABET)}
 _BODY = re.compile(rf"[0-7][{ALPHABET}]{{25}}", re.ASCII)
-_CHUNKS = tuple(range(125, -5, -5))
+_PAIRS = tuple(first + second for first in ALPHABET for second in ALPHABET)
+_SHIFTS = tuple(range(120, -10, -10))  # thirteen pairs of five bits
 
 _last_tick = 0
 
@@ -31,7 +32,7 @@ def new_id() -> UUID:
 def public(prefix: str, number: UUID) -> str:
     """The id as people and paths see it: `op_` and 26 characters. Sorts like the UUID."""
     value = number.int
-    return f"{prefix}_" + "".join([ALPHABET[value >> shift & 31] for shift in _CHUNKS])
+    return f"{prefix}_" + "".join([_PAIRS[value >> shift & 1023] for shift in _SHIFTS])
 
 
 def parse(prefix: str, text: str) -> UUID | None:

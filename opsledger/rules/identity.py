@@ -77,11 +77,10 @@ def _fraction(value: Decimal | float) -> str:
 
 def digest(*parts: bytes) -> bytes:
     """SHA-256 over the parts, each with its length in front, so that ("a", "bc") and ("ab", "c") differ."""
-    fed = hashlib.sha256()
+    fed: list[bytes] = []
     for part in parts:
-        fed.update(len(part).to_bytes(8, "big"))
-        fed.update(part)
-    return fed.digest()
+        fed += (len(part).to_bytes(8, "big"), part)
+    return hashlib.sha256(b"".join(fed)).digest()
 
 
 def hex_digest(*parts: bytes) -> str:
@@ -104,7 +103,8 @@ def step_identity(team: bytes, operation_id: str, step: str) -> str:
     `ol_` and 26 characters of `0-9a-v`, 130 bits. It follows from the team's number, the caller's own operation id and
     the step's name alone, so that an operation that is recorded again, in a restored database, finds its own records.
     """
-    return f"ol_{_base32(digest(b'step identity 1', team, _bytes(operation_id), _bytes(step)))[:_IDENTITY_LENGTH]}"
+    identified = digest(b"step identity 1", team, _bytes(operation_id), _bytes(step))
+    return f"ol_{_base32(identified, _IDENTITY_LENGTH)}"
 
 
 def idempotency_key(team: bytes, operation_id: str, step: str, revision: int, length_max: int) -> str:
@@ -118,15 +118,15 @@ def idempotency_key(team: bytes, operation_id: str, step: str, revision: int, le
             f"the destination takes {length_max} characters as a key; {KEY_LENGTH_MIN} are needed"
         )
     action = (team, _bytes(operation_id), _bytes(step), revision.to_bytes(8, "big"))
-    return _base32(digest(b"idempotency key 2", *action))[: min(_KEY_LENGTH, length_max)]
+    return _base32(digest(b"idempotency key 2", *action), min(_KEY_LENGTH, length_max))
 
 
-def _base32(digested: bytes) -> str:
-    """`0-9a-v`, five bits a character, without padding: RFC 4648's extended hex alphabet in lower case."""
-    count = -(-len(digested) * 8 // 10)  # pairs of characters, the last one filled up with zero bits
-    number = int.from_bytes(digested, "big") << (count * 10 - len(digested) * 8)
+def _base32(digested: bytes, length: int) -> str:
+    """The first `length` characters of `0-9a-v`, five bits each: RFC 4648's extended hex alphabet in lower case."""
+    count = -(-length // 2)  # pairs of characters
+    number = int.from_bytes(digested, "big") >> (len(digested) * 8 - count * 10)
     text = "".join([_PAIRS[number >> shift & 1023] for shift in range(count * 10 - 10, -10, -10)])
-    return text[: -(-len(digested) * 8 // 5)]
+    return text[:length]
 
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuv"

@@ -186,7 +186,7 @@ def json_text(value: Any) -> str:
         return repr(value)
     if isinstance(value, list | tuple):
         return f"[{','.join([json_text(item) for item in value])}]"
-    if isinstance(value, Mapping):
+    if isinstance(value, dict | Mapping):  # a dict is known at once
         pairs = [f"{encode_basestring_ascii(name)}:{json_text(value[name])}" for name in sorted(value)]
         return f"{{{','.join(pairs)}}}"
     raise ValueError(f"JSON has no {type(value).__name__}")
@@ -253,7 +253,7 @@ def request_digest(method: str, url: str, headers: list[tuple[str, str]], body: 
 def _body(template: Any, values: Mapping[str, Any], problems: Problems) -> Any:
     if isinstance(template, str):
         return _value(template, values, problems)
-    if isinstance(template, Mapping):
+    if isinstance(template, dict | Mapping):  # a dict is known at once
         filled = {name: _body(inner, values, problems) for name, inner in template.items()}
         return {name: value for name, value in filled.items() if value is not ABSENT}
     if isinstance(template, list | tuple):

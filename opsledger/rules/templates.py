@@ -76,7 +76,7 @@ def look_up(values: Mapping[str, Any], path: tuple[str, ...]) -> Any:
     """The value at a path of mappings, or ABSENT. Never an attribute or a call; null counts as absent."""
     found: Any = values
     for name in path:
-        if not isinstance(found, Mapping) or name not in found:
+        if not isinstance(found, dict | Mapping) or name not in found:  # a dict is known at once
             return ABSENT
         found = found[name]
     return ABSENT if found is None else found

@@ -1,17 +1,32 @@
--- Operations with everything that belongs to them, from one JSON document. The unique constraint decides who is first;
--- what is returned was new. Rows of a loser are not written at all.
-WITH doc AS MATERIALIZED (
-    SELECT * FROM json_to_recordset(%s::json) AS x(
-        id uuid, team_id uuid, operation_id text, title text, created_at timestamptz, workflow_version_id uuid,
-        workflow_slug text, digest text, state text, owner_id uuid, content_id uuid, first_event_id uuid, replaces_id uuid,
-        not_after timestamptz, step_count smallint, params text, actor text, body text, steps json, requests json, holds json)
+-- Operations with everything that belongs to them. What many of them share comes once (`moulds`), their own values come with
+-- each (`operations`, which say by `mould` which one they were cast in, counted from 1). The unique constraint decides who is
+-- first, of two in one document the one with the lower id; what is returned was new. Rows of a loser are not written at all.
+WITH mould AS MATERIALIZED (
+    SELECT m.number, x.*
+      FROM json_array_elements(%(moulds)s::json) WITH ORDINALITY AS m(body, number), json_to_record(m.body) AS x(
+           team_id uuid, workflow_version_id uuid, workflow_slug text, state text, content_id uuid, not_after timestamptz,
+           step_count smallint, actor text, steps json)
+), mould_step AS MATERIALIZED (
+    SELECT mould.number AS mould, s.*
+      FROM mould, json_to_recordset(mould.steps) AS s(
+           number smallint, name text, title text, destination_id uuid, destination_version_id uuid, destination_slug text,
+           action text, performer text, state text, approval_needed boolean, content_number integer, act text,
+           tries_max integer, lease_seconds double precision, total_seconds double precision)
+), doc AS MATERIALIZED (
+    SELECT x.*, mould.team_id, mould.actor
+      FROM json_to_recordset(%(operations)s::json) AS x(
+           id uuid, mould integer, operation_id text, title text, created_at timestamptz, digest text, owner_id uuid,
+           first_event_id uuid, replaces_id uuid, params text, body text, steps json, requests json, holds json)
+      JOIN mould ON mould.number = x.mould
 ), inserted AS (
     INSERT INTO ledger_operation (id, team_id, operation_id, title, workflow_version_id, workflow_slug, digest, state, version,
                                   cancelled, owner_id, content_id, first_event_id, replaces_id, not_after, created_at, updated_at,
                                   step_count, attempt_count, confirmed_count, event_count)
-    SELECT id, team_id, operation_id, title, workflow_version_id, workflow_slug, decode(digest, 'hex'), state, 1,
-           false, owner_id, content_id, first_event_id, replaces_id, not_after, created_at, created_at, step_count, 0, 0, 0
-      FROM doc ORDER BY team_id, operation_id
+    SELECT doc.id, mould.team_id, doc.operation_id, doc.title, mould.workflow_version_id, mould.workflow_slug,
+           decode(doc.digest, 'hex'), mould.state, 1, false, doc.owner_id, mould.content_id, doc.first_event_id, doc.replaces_id,
+           mould.not_after, doc.created_at, doc.created_at, mould.step_count, 0, 0, 0
+      FROM doc JOIN mould ON mould.number = doc.mould
+     ORDER BY mould.team_id, doc.operation_id, doc.id
     ON CONFLICT (team_id, operation_id) DO NOTHING
     RETURNING id
 ), new AS MATERIALIZED (
@@ -25,23 +40,21 @@ WITH doc AS MATERIALIZED (
                              not_ours, integrity_alarm, record_changed, answered_with_error,
                              approval_needed, content_number, act, act_at, attempt_count,
                              tries_used, tries_max, lease_seconds, total_seconds)
-    SELECT s.id, new.team_id, new.id, s.number, s.name, s.identity, s.title, s.destination_id, s.destination_version_id,
-           s.destination_slug, s.action, s.performer, s.state, 1, s.request_digest, 0, s.ready_at,
-           0, 0, false, false, false, false, false, '[]', false, NULL, false, s.approval_needed, s.content_number, s.act, s.act_at, 0,
-           0, s.tries_max, s.lease_seconds, s.total_seconds
-      FROM new, json_to_recordset(new.steps) AS s(
-           id uuid, number smallint, name text, identity text, title text, destination_id uuid, destination_version_id uuid,
-           destination_slug text, action text, performer text, state text, request_digest text, ready_at timestamptz,
-           approval_needed boolean, content_number integer, act text, act_at timestamptz, tries_max integer, lease_seconds double precision,
-           total_seconds double precision)
+    SELECT s.id, new.team_id, new.id, m.number, m.name, s.identity, m.title, m.destination_id, m.destination_version_id,
+           m.destination_slug, m.action, m.performer, m.state, 1, s.request_digest, 0, s.ready_at,
+           0, 0, false, false, false, false, false, '[]', false, NULL, false, m.approval_needed, m.content_number, m.act, s.act_at, 0,
+           0, m.tries_max, m.lease_seconds, m.total_seconds
+      FROM new CROSS JOIN json_to_recordset(new.steps) AS s(
+           id uuid, number smallint, identity text, request_digest text, ready_at timestamptz, act_at timestamptz)
+      JOIN mould_step m ON m.mould = new.mould AND m.number = s.number
 ), requests AS (
     INSERT INTO ledger_steprequest (step_id, revision, method, url, headers, body, idempotency_key, digest, content_digest,
                                     rendered_at)
-    SELECT r.step_id, r.revision, r.method, r.url, r.headers, decode(r.body, 'base64'), r.idempotency_key, r.digest,
-           r.content_digest, now()
+    SELECT r.step_id, 1, r.method, r.url, r.headers, decode(r.body, 'base64'), r.idempotency_key, r.digest, r.content_digest,
+           now()
       FROM new, json_to_recordset(new.requests) AS r(
-           step_id uuid, revision smallint, method text, url text, headers text, body text, idempotency_key text,
-           digest text, content_digest text)
+           step_id uuid, method text, url text, headers text, body text, idempotency_key text, digest text,
+           content_digest text)
 ), holds AS (
     INSERT INTO ledger_hold (id, team_id, operation_id, step_id, reason, version, opened_at, due_at, closed_by, answer,
                              owner_id, facts, if_nobody, title, operation_text_id, destination_slug, action, workflow_slug)

@@ -1,0 +1,230 @@
+"""A new operation by the rules: its record, brought to rest, and what is written of it.
+
+What many operations share (`Row.common`) is apart from an operation's own values, so that it is told to the database once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from opsledger.journal.append import body
+from opsledger.ledger import definitions, rendering
+from opsledger.ledger.actions.change import Changed, hold_row
+from opsledger.ledger.assignment import told_of
+from opsledger.ledger.records import Loaded
+from opsledger.lib.ids import new_id
+from opsledger.lib.strict_json import projection
+from opsledger.rules.content import content_part
+from opsledger.rules.fold import opened
+from opsledger.rules.identity import canonical_json, operation_digest, step_identity
+from opsledger.rules.next_step import Policy, Rendered
+from opsledger.rules.record import Operation, Performer, Step
+from opsledger.rules.rendering import render_text
+from opsledger.rules.settling import Moment, settled
+
+Render = Callable[[Operation, Step], Rendered]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownContent:
+    """The content that an operation is recorded with: the version that was named, and the one that it shows.
+
+    They differ where a newer one has been proposed meanwhile; then a person approves what is shown.
+    """
+
+    id: UUID  # of the content
+    content_id: str
+    digest: bytes  # of the named version's fields: what makes the operation the same one again
+    named: int
+    number: int  # of the version that is shown
+    body: str  # its stored text
+
+
+@dataclass(frozen=True, slots=True)
+class NewOperation:
+    """An intended action, with parameters that were checked against the workflow."""
+
+    team_id: UUID
+    operation_id: str
+    workflow_version_id: UUID
+    destinations: Mapping[int, tuple[UUID, UUID]]  # per step: definition, version
+    params: Mapping[str, Any]
+    actor: str
+    owner_id: UUID | None = None
+    event_id: UUID | None = None
+    replaces: UUID | None = None
+    not_after: datetime | None = None
+    content: ShownContent | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What is written of one new operation."""
+
+    id: UUID
+    state: str
+    common: str  # JSON: what other operations of its kind may share, steps included
+    own: dict[str, Any]  # what is not there is null
+
+    @property
+    def digest(self) -> str:
+        return str(self.own["digest"])
+
+    @property
+    def params(self) -> str:
+        return str(self.own["params"])
+
+
+def begin(
+    one: NewOperation, now: datetime, *, render: Render | None = None, ids: Callable[[], UUID] = new_id
+) -> Loaded:
+    """The operation's record, at rest: first step ready, its request rendered; or what a person is asked.
+
+    `render` stands in for what renders the requests.
+    """
+    workflow = definitions.workflow(one.workflow_version_id)
+    operation_uuid = ids()
+    record = Operation(str(operation_uuid), now, [], not_after=one.not_after)
+    loaded = Loaded(
+        operation_uuid, one.team_id, one.operation_id, title_of(workflow.title, one.params), 1, one.owner_id,
+        one.workflow_version_id, workflow.slug, None, now, record, None,
+    )  # fmt: skip
+    if one.content:
+        loaded.content_id, loaded.contents = one.content.id, {one.content.number: one.content.body}
+    for number, words in enumerate(workflow.steps, start=1):
+        definition_id, version_id = one.destinations[number]
+        step = Step(number, words.name, words.destination, words.action, words.performer)
+        asks = definitions.asks_for(one.workflow_version_id, number, version_id)
+        step.approval_needed = asks.approval
+        if one.content and asks.content:
+            step.content_number = one.content.number
+            step.approval_needed |= one.content.number != one.content.named
+        record.steps.append(step)
+        loaded.step_ids[number], loaded.destination_ids[number] = ids(), definition_id
+        loaded.identities[number] = step_identity(one.team_id.bytes, one.operation_id, words.name)
+        loaded.policies[number] = Policy(
+            profile=definitions.destination(version_id).actions[words.action].profile,
+            accepted_is_enough=words.accepted_is_enough,
+            continues_after_failure=words.continues_after_failure,
+            render=render or rendering.renderer(loaded, number, version_id, one.params),
+        )
+    moment = Moment(now, loaded.policies, lambda: str(ids()))
+    settled(record, moment)
+    return loaded
+
+
+def title_of(template: str, params: Mapping[str, Any]) -> str:
+    title: str = projection(render_text(template, {"params": params}))
+    return title
+
+
+def row_of(one: NewOperation, loaded: Loaded) -> Row:
+    """What is written of the record as it came to rest."""
+    changed, params = Changed(loaded, loaded.record), canonical_json(one.params)
+    holds = [hold_row(changed, hold) for hold in loaded.record.holds]
+    digest = operation_digest(loaded.workflow_slug, params, content_part_of(one)).hex()
+    return Row(
+        loaded.id,
+        loaded.record.state,
+        common_of(one, loaded),
+        {
+            "id": str(loaded.id),
+            "operation_id": one.operation_id,
+            "title": loaded.title,
+            "created_at": loaded.record.created_at.isoformat(),
+            "digest": digest,
+            **named(one),
+            "params": params,
+            "body": first_line(one, loaded.record, digest, told_of(holds)),
+            "steps": [_own_step(loaded, step) for step in loaded.record.steps],
+            "requests": [
+                {"step_id": str(loaded.step_ids[number]), **outgoing.row()}
+                for number, outgoing in loaded.renderings.items()
+                if loaded.record.step(number).request_digest is not None  # else it waits for its approval
+            ],
+            **({"holds": holds} if holds else {}),
+        },
+    )
+
+
+def named(one: NewOperation) -> dict[str, str]:
+    """Whom and what it names; most name nothing."""
+    ids = {"owner_id": one.owner_id, "first_event_id": one.event_id, "replaces_id": one.replaces}
+    return {place: str(known) for place, known in ids.items() if known}
+
+
+def first_line(
+    one: NewOperation, record: Operation, digest: str, given: Mapping[str, Any] | None = None
+) -> str:
+    """The body of the journal's first line. `given`: which rules gave its holds to whom."""
+    shown = (
+        {"content": str(one.content.id), "content_named": one.content.named}
+        if one.content is not None
+        else {}
+    )
+    workflow = definitions.workflow(one.workflow_version_id)
+    return body({"digest": digest, "workflow": workflow.slug, **shown, **(given or {}), **opened(record)})
+
+
+def content_part_of(one: NewOperation) -> bytes:
+    return content_part(one.content.content_id, one.content.digest) if one.content else b""
+
+
+def common_of(one: NewOperation, loaded: Loaded) -> str:
+    common = {
+        "team_id": str(one.team_id),
+        "workflow_version_id": str(one.workflow_version_id),
+        "workflow_slug": loaded.workflow_slug,
+        "state": loaded.record.state,
+        "content_id": str(one.content.id) if one.content else None,
+        "not_after": one.not_after.isoformat() if one.not_after else None,
+        "step_count": len(loaded.record.steps),
+        "actor": one.actor,
+        "steps": [_common_step(one, step) for step in loaded.record.steps],
+    }
+    return json.dumps(common)
+
+
+def _common_step(one: NewOperation, step: Step) -> dict[str, Any]:
+    """What a step that has just come to rest can say; everything else of its row is as for every new step."""
+    words = definitions.workflow(one.workflow_version_id).steps[step.number - 1]
+    definition_id, version_id = one.destinations[step.number]
+    profile = definitions.destination(version_id).actions[step.action].profile
+    by_automation = step.performer is Performer.AUTOMATION
+    return {
+        "number": step.number,
+        "name": step.name,
+        "title": words.title,
+        "destination_id": str(definition_id),
+        "destination_version_id": str(version_id),
+        "destination_slug": step.destination,
+        "action": step.action,
+        "performer": step.performer,
+        "state": step.state,
+        "approval_needed": step.approval_needed,
+        "content_number": step.content_number,
+        "act": step.act,
+        "tries_max": profile.retries.tries_max,
+        "lease_seconds": words.lease_seconds if by_automation else profile.timing.lease_seconds,
+        "total_seconds": profile.timing.total_seconds,
+    }
+
+
+def _own_step(loaded: Loaded, step: Step) -> dict[str, Any]:
+    own: dict[str, Any] = {
+        "id": str(loaded.step_ids[step.number]),
+        "number": step.number,
+        "identity": loaded.identities[step.number],
+    }
+    if step.request_digest is not None:
+        own["request_digest"] = step.request_digest
+    if step.ready_at is not None:
+        own["ready_at"] = step.ready_at.isoformat()
+    if step.act_at is not None:
+        own["act_at"] = step.act_at.isoformat()
+    return own
