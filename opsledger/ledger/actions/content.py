@@ -31,7 +31,7 @@ from opsledger.rules.content import AuthorKind, VersionState, check_version
 from opsledger.rules.definitions import WorkflowDefinition
 from opsledger.rules.identity import canonical_json, refuse_operation_id
 from opsledger.rules.record import Operation
-from opsledger.rules.revisions import moved_to_content
+from opsledger.rules.revisions import may_be_revised, moved_to_content
 from opsledger.rules.settling import Moment
 
 NAME_LENGTH_MAX = 200
@@ -299,6 +299,10 @@ def moving(version: ContentVersion) -> Change:
     """The change that moves one operation to a version: another revision of each step that can still change."""
 
     def decide(loaded: Loaded, moment: Moment) -> Operation:
+        record = loaded.record
+        others = [step for step in record.steps if step.content_number not in {None, version.number}]
+        if not any(may_be_revised(record, step) for step in others):
+            return record.copy()  # it is under way
         loaded.contents[version.number] = version.body
         return moved_to_content(loaded.record, version.number, moment)
 
