@@ -12,7 +12,10 @@ from opsledger.accounts.actions import add_team
 from opsledger.accounts.models import Membership, Person
 from opsledger.accounts.roles import Role
 from opsledger.console import urls
+from opsledger.console.forms import by_person
 from opsledger.journal.models import Entry
+from opsledger.ledger.actions.assignment import NewRule, add_rule
+from opsledger.ledger.actions.saved_views import save_view
 from opsledger.ledger.models import ContentVersion, Definition, Evidence, Hold
 from opsledger.lib.ids import public
 from opsledger.rules.answers import Answer
@@ -41,6 +44,9 @@ def addresses(scenes: Scenes) -> dict[str, tuple[str, str, dict[str, str], set[R
     changed = f"/approvals/requests/{public('stp', scenes.desk.step(letter).pk)}/"
     replay = f"/replays/{public('rpl', scenes.replay().pk)}/"
     settle, ticked = hold_path(hold, "settle"), {"hold": public("hold", hold.pk)}
+    by = by_person(scenes.owner)
+    rule = f"/settings/rules/{public('rule', add_rule(scenes.desk.team.pk, NewRule(scenes.owner.pk), by))}/"
+    view = f"/views/{public('view', save_view(scenes.desk.team.pk, None, 'Late', 'view=mine', scenes.owner.pk))}/"
     return {
         "settle": (settle, "hold", absent, owners),
         "close": (settle, "hold", version | reason | {"answer": "close"}, owners),
@@ -68,6 +74,11 @@ def addresses(scenes: Scenes) -> dict[str, tuple[str, str, dict[str, str], set[R
         "pause replay": (f"{replay}pause", "replay", {"version": "0", **reason}, owners),
         "resume replay": (f"{replay}resume", "replay", {"version": "0", **reason}, owners),
         "abort replay": (f"{replay}abort", "replay", {"version": "0", **reason}, owners),
+        "rename a view": (f"{view}rename/", "view", {"name": " "}, operators | admin),
+        "move a view": (f"{view}move/", "view", {"to": "up"}, operators | admin),
+        "change a rule": (rule, "rule", {"version": "0"}, owners | admin),
+        "move a rule": (f"{rule}move/", "rule", {"version": "0"}, owners | admin),
+        "remove a rule": (f"{rule}remove/", "rule", {"version": "0"}, owners | admin),
         "assign several": ("/inbox/assign/", "inbox", {"owner": "none", **ticked}, operators | admin),
         "check several": ("/inbox/check/", "inbox", ticked, operators),
     }  # fmt: skip
@@ -129,7 +140,9 @@ def test_each_page_of_another_team_finds_nothing(scenes: Scenes) -> None:
 def test_writes_take_only_posts_and_pages_only_gets(scenes: Scenes) -> None:
     client = client_of(scenes.owner)
     for name, (path, *_rest) in addresses(scenes).items():
-        if not path.startswith("/holds/") or path.endswith("settle"):
+        if name == "change a rule":  # its page is at the same address
+            assert client.get(path).status_code == 200
+        elif not path.startswith("/holds/") or path.endswith("settle"):
             assert client.get(path).status_code == 405, name
     for path in ("/", "/operations/", "/destinations/", "/audit/"):
         assert client.post(path).status_code == 405, path
@@ -192,5 +205,7 @@ def test_every_address_of_the_work_pages_is_covered_here(scenes: Scenes) -> None
     writes = {"settle_hold", "look_up_reference", "assign_hold", "note_hold", "check_hold", "reveal_event", "add_note",
               "check_step", "cancel", "withdraw", "reveal", "reveal_evidence", "pause_destination", "resume_destination",
               "inbox_assign", "inbox_check", "decide_approval", "reveal_approval", "propose_version", "reveal_text",
-              "decide_request", "reveal_request", "pause_replay", "resume_replay", "abort_replay"}  # fmt: skip
-    assert names - settings == pages | writes
+              "decide_request", "reveal_request", "pause_replay", "resume_replay", "abort_replay",
+              "rename_view", "move_view", "rule", "move_rule", "remove_rule"}  # fmt: skip
+    elsewhere = {"remove_view", "presence"}  # in test_saved_views and test_presence
+    assert names - settings == pages | writes | elsewhere
