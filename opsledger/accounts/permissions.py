@@ -150,7 +150,15 @@ SCOPE_GRANTS: Mapping[Scope, frozenset[Permission]] = {
     Scope.REPORT: frozenset({P.REPORT}),
     Scope.PROPOSE: frozenset({P.PROPOSE}),
     Scope.OPERATE: frozenset(
-        {P.ASSIGN, P.NOTE, P.STILL_UNKNOWN, P.CHECK_NOW, P.PAUSE_DESTINATION, P.RESUME_DESTINATION}
+        {
+            P.ASSIGN,
+            P.NOTE,
+            P.STILL_UNKNOWN,
+            P.CHECK_NOW,
+            P.PAUSE_DESTINATION,
+            P.RESUME_DESTINATION,
+            P.SHARE_VIEW,
+        }
     ),
     Scope.DECIDE: frozenset(
         {
@@ -165,7 +173,7 @@ SCOPE_GRANTS: Mapping[Scope, frozenset[Permission]] = {
             P.ENABLE_RECOVERY,
         }
     ),
-    Scope.ADMINISTER: frozenset({P.ADMINISTER}),
+    Scope.ADMINISTER: frozenset({P.ADMINISTER, P.SET_RULES}),
 }
 AUTOMATION_SCOPES = (Scope.READ, Scope.RECORD, Scope.CLAIM, Scope.REPORT, Scope.PROPOSE)
 PERSONAL_SCOPES = (Scope.READ, Scope.PROPOSE, Scope.OPERATE, Scope.DECIDE, Scope.ADMINISTER)

@@ -14,7 +14,9 @@ from opsledger.accounts.roles import Role
 from opsledger.console import urls
 from opsledger.console.forms import by_person
 from opsledger.journal.models import Entry
+from opsledger.ledger.actions.assignment import NewRule, add_rule
 from opsledger.ledger.actions.lists import keep_list
+from opsledger.ledger.actions.saved_views import save_view
 from opsledger.ledger.models import ContentVersion, Definition, Evidence, Hold
 from opsledger.lib.ids import public
 from opsledger.rules.answers import Answer
@@ -54,6 +56,9 @@ def addresses(scenes: Scenes) -> dict[str, tuple[str, str, dict[str, str], set[R
     run = f"/selections/runs/{public('run', begun(made, Verb.TAKE, by_person(scenes.owner)).pk)}/"
     listed = keep_list(made, b"T-1\n", by_person(scenes.owner))
     list_path = f"{selection}list/{public('lst', listed.pk)}/"
+    by = by_person(scenes.owner)
+    rule = f"/settings/rules/{public('rule', add_rule(scenes.desk.team.pk, NewRule(scenes.owner.pk), by))}/"
+    view = f"/views/{public('view', save_view(scenes.desk.team.pk, None, 'Late', 'view=mine', scenes.owner.pk))}/"
     return {
         "settle": (settle, "hold", absent, owners),
         "close": (settle, "hold", version | reason | {"answer": "close"}, owners),
@@ -85,6 +90,11 @@ def addresses(scenes: Scenes) -> dict[str, tuple[str, str, dict[str, str], set[R
         "check a group": (f"{group}check", "incident", shown, operators),
         "select a group": (f"{group}select", "incident", shown, operators | admin),
         "note on an incident": (f"{group}note", "incident", {"text": " "}, operators),
+        "rename a view": (f"{view}rename/", "view", {"name": " "}, operators | admin),
+        "move a view": (f"{view}move/", "view", {"to": "up"}, operators | admin),
+        "change a rule": (rule, "rule", {"version": "0"}, owners | admin),
+        "move a rule": (f"{rule}move/", "rule", {"version": "0"}, owners | admin),
+        "remove a rule": (f"{rule}remove/", "rule", {"version": "0"}, owners | admin),
         "assign several": ("/inbox/assign/", "inbox", {"owner": "none", **ticked}, operators | admin),
         "check several": ("/inbox/check/", "inbox", ticked, operators),
         "select several": ("/selections/ticked/", "inbox", ticked, operators | admin),
@@ -154,7 +164,9 @@ def test_each_page_of_another_team_finds_nothing(scenes: Scenes) -> None:
 def test_writes_take_only_posts_and_pages_only_gets(scenes: Scenes) -> None:
     client = client_of(scenes.owner)
     for name, (path, *_rest) in addresses(scenes).items():
-        if not path.startswith("/holds/") or path.endswith("settle"):
+        if name == "change a rule":  # its page is at the same address
+            assert client.get(path).status_code == 200
+        elif not path.startswith("/holds/") or path.endswith("settle"):
             assert client.get(path).status_code == 405, name
     for path in ("/", "/operations/", "/destinations/", "/audit/"):
         assert client.post(path).status_code == 405, path
@@ -229,5 +241,7 @@ def test_every_address_of_the_work_pages_is_covered_here(scenes: Scenes) -> None
               "decide_request", "reveal_request", "pause_replay", "resume_replay", "abort_replay",
               "note_incident", "take_incident", "check_incident", "select_incident",
               "select_ticked", "select_view", "begin_bulk_run", "abort_bulk_run",
-              "keep_list", "read_list", "apply_list", "keep_statement"}  # fmt: skip
-    assert names - settings == pages | writes
+              "keep_list", "read_list", "apply_list", "keep_statement",
+              "rename_view", "move_view", "rule", "move_rule", "remove_rule"}  # fmt: skip
+    elsewhere = {"remove_view", "presence"}  # in test_saved_views and test_presence
+    assert names - settings == pages | writes | elsewhere
