@@ -83,6 +83,8 @@ def gone(chosen: Chosen, choices: Mapping[str, Any]) -> list[str]:
         if value and value not in there:
             text = _("It asks for the %(kind)s “%(name)s”, which the team does not have any more.")
             said.append(text % {"kind": kind, "name": value})
+    if wanted.incident is not None and choices.get("incident") is None:
+        said.append(_("It asks for an incident that is not there any more."))
     if wanted.owner is not None and wanted.owner not in {one.pk for one in choices["people"]}:
         said.append(_("It asks for an owner who is no longer active in the team."))
     return said

@@ -20,7 +20,7 @@ from opsledger.accounts.models import Team
 from opsledger.journal.append import Line, append, body
 from opsledger.ledger import assignment
 from opsledger.ledger.actions.hold_lines import line_of_hold
-from opsledger.ledger.actions.settle import By, Refused
+from opsledger.ledger.actions.settle import By, Refused, tell_owner
 from opsledger.ledger.models import AssignmentRule, Definition
 from opsledger.ledger.records import lock
 from opsledger.lib.ids import new_id
@@ -164,7 +164,7 @@ SELECT id, workflow_slug, destination_slug, reason, due_at FROM ledger_hold
  ORDER BY due_at, id LIMIT %s
 """
 _GIVE = """
-UPDATE ledger_hold h SET owner_id = w.owner_id, version = h.version + 1
+UPDATE ledger_hold h SET owner_id = w.owner_id, version = h.version + 1, told_at = coalesce(h.told_at, now())
   FROM (SELECT h.id, w.owner_id FROM ledger_hold h
           JOIN unnest(%s::uuid[], %s::uuid[]) AS w(id, owner_id) ON w.id = h.id
          WHERE h.closed_at IS NULL AND h.owner_id IS NULL ORDER BY h.id FOR UPDATE OF h) w
@@ -213,4 +213,13 @@ def _give(given: dict[UUID, dict[str, Any]], by: By) -> int:
         cursor.execute(_GIVE, [wanted, [given[hold_id]["owner"] for hold_id in wanted]])
         rows = cursor.fetchall()
         append(line_of_hold(*row, kind="assigned", actor=by.actor, facts=given[row[0]]) for row in rows)
+        _tell_owners([row[0] for row in rows], given, by)
         return len(rows)
+
+
+def _tell_owners(hold_ids: list[UUID], given: dict[UUID, dict[str, Any]], by: By) -> None:
+    by_owner: dict[str, list[UUID]] = {}
+    for hold_id in hold_ids:
+        by_owner.setdefault(given[hold_id]["owner"], []).append(hold_id)
+    for owner, theirs in by_owner.items():
+        tell_owner(theirs, UUID(owner), by)

@@ -1,4 +1,4 @@
-"""Whose a page is: the team that an operation, a content version, a request or a replay belongs to."""
+"""Whose a page is: the team that an operation, a content version, a request, a replay, an incident or a selection belongs to."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ PAGES: Mapping[str, tuple[str, str]] = {
     "version": ("cv", "ledger_contentversion"),
     "request": ("stp", "ledger_step"),
     "replay": ("rpl", "ledger_replay"),
+    "incident": ("inc", "ledger_incident"),
+    "selection": ("sel", "ledger_selection"),
 }
 
 
