@@ -1,4 +1,4 @@
-"""Whose a page is: the team that an operation, a content version, a request, a replay, an incident or a selection belongs to."""
+"""Whose a page is: the team that an operation, a content version, a request, a replay, an incident or a selection is of."""
 
 from __future__ import annotations
 
