@@ -260,6 +260,7 @@ def _decision(hold: Hold, given: Settlement, version: int, reading: Reading | No
         compared=compared,
         replaced_by=given.replaced_by,
         ticket=given.ticket,
+        others=given.others,
         params=given.params,
         content=(given.content.content_id, given.content.version) if given.content else None,
     )

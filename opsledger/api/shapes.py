@@ -246,6 +246,12 @@ class Settlement(Shape):
         default_factory=list, max_length=100, description="Names of later steps that go on, or come back."
     )
     ticket: Text = Field(default="", max_length=400, description="Whom you asked: their ticket.")
+    others: dict[Text, Text] = Field(
+        default_factory=dict,
+        max_length=200,
+        description="With `keep_one`, by reference: what was done with each record that is not kept, and with what "
+        "depends on it.",
+    )
     replaced_by: Text = Field(
         default="", max_length=200, description="With `replaced`: the new operation, `op_…` or your own id."
     )

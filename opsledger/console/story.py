@@ -14,6 +14,7 @@ from django.utils.translation import gettext_noop as noop
 from django.utils.translation import ngettext
 
 from opsledger.console import wording
+from opsledger.console.duplicates import extra_records
 from opsledger.console.templatetags.ops import words_of_span
 from opsledger.ledger.queries.page import OperationView, StepView
 from opsledger.ledger.queries.timeline import EvidenceLine, Told
@@ -282,10 +283,20 @@ class Teller:
             title,
             about="decisions",
             state="held",
-            quotes=_quotes(entry),
+            quotes=self._answer_quotes(entry),
             facts=tuple(facts),
             key=str(entry.seq),
         )
+
+    def _answer_quotes(self, entry: Told) -> tuple[tuple[str, str], ...]:
+        """The texts of an answer; those about records that were not kept name the record."""
+        plain = replace(entry, texts={n: t for n, t in entry.texts.items() if not n.startswith("other_")})
+        others = []
+        for number, (reference, digest) in enumerate(extra_records(self.view, entry)):
+            text = entry.texts.get(f"other_{number}")
+            label = _("Record %(record)s, not kept") % {"record": reference or f"{digest[:12]}…"}
+            others.append((label, text if text is not None else _("(erased)")))
+        return (*_quotes(plain), *others)
 
     def _assigned(self, entry: Told) -> Item:
         owner, name = entry.body.get("owner"), self.name(entry.actor)

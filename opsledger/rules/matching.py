@@ -79,6 +79,7 @@ class LookupVerdict:
     candidates: tuple[FoundRecord, ...] = ()
     counted: bool = False  # nothing was found, and this look counts towards proof of absence
     reference_taken_by: str | None = None  # the operation whose step holds the reference
+    compared: tuple[tuple[str, tuple[FieldRow, ...]], ...] = ()  # of several records: each with its fields
 
 
 def judge(
@@ -106,7 +107,13 @@ def judge(
     if len(own) > 1:
         references = tuple(record.reference for record in own)
         sentence = f"{len(own)} records carry this step's identity: {', '.join(references)}."
-        return LookupVerdict(LookAnswer.DUPLICATE, "several_records", sentence, references=references)
+        decisive, kinds = lookup_profile.decisive, lookup_profile.kinds
+        compared = tuple(
+            (record.reference, compare(request_fields, record.fields, decisive, kinds)) for record in own
+        )
+        return LookupVerdict(
+            LookAnswer.DUPLICATE, "several_records", sentence, references=references, compared=compared
+        )
     if own:
         return replace(
             _one_record(own[0], request_fields, lookup_profile, reference_taken_by, effect), candidates=alike

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from opsledger.accounts.roles import Permission, allowed
 from opsledger.console import decision, desk, wording
+from opsledger.console.duplicates import OTHERS
 from opsledger.console.evidence import BodyRow, compared_bodies
 from opsledger.console.forms import TYPED, Lacking, by_person, new_owner, read_decision, typed, version_of
 from opsledger.console.http import ConsoleRequest, back_to, page, see_other, wants_fragment
@@ -85,7 +86,8 @@ def settle(request: ConsoleRequest, hold: str) -> HttpResponse:
     except Lacking as why:
         return _again(request, view, _typed(request, errors=why.errors))
     except Refused as why:
-        field = why.field if why.field in FIELDS or why.field.startswith("params.") else "form"
+        shown = why.field in FIELDS or why.field.startswith(("params.", f"{OTHERS}."))
+        field = why.field if shown else "form"
         return _again(request, view, _typed(request, errors={field: why.why}))
     except _NotCompared as stop:
         return _again(request, view, _typed(request, errors=stop.errors, reading=stop.reading))

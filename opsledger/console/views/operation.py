@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from opsledger.accounts.models import Person, Team
 from opsledger.accounts.roles import Permission, Role, allowed, members_of
-from opsledger.console import decision, desk, story, wording
+from opsledger.console import decision, desk, duplicates, story, wording
 from opsledger.console.evidence import evidence_file, shown_content, shown_params, shown_request
 from opsledger.console.filters import VIEWS, InboxFilter
 from opsledger.console.forms import by_person, version_of
@@ -202,6 +202,7 @@ def _decision(
         "knows": _sentences(view, hold, found, known),
         "found": found,
         "cards": cards,
+        "duplicates": duplicates.duplicates_of(view, hold, asked.typed, asked.errors),
         "chosen": asked.typed.get("answer") or decision.default_card(cards),
         "protection": protection_of_step(view, hold.record.step),
         "sending_again": wording.sending_again(

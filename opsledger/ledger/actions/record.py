@@ -275,6 +275,9 @@ def _carries_ours(record: FoundRecord, one: Looked) -> bool:
     return not record.reference and bool(one.identity) and record.identity == one.identity
 
 
+RECORDS_SHOWN_MAX = 20  # of several records with one identity, those whose fields are kept for the page
+
+
 def _shown(verdict: LookupVerdict, sensitive: Collection[str]) -> dict[str, Any]:
     """What the page shows of a lookup, with sensitive values masked."""
     shown: dict[str, Any] = {"looked": verdict.answer.value, "look_sentence": verdict.sentence}
@@ -282,6 +285,10 @@ def _shown(verdict: LookupVerdict, sensitive: Collection[str]) -> dict[str, Any]
         shown["reference"] = verdict.reference
     if verdict.references:
         shown["references"] = list(verdict.references)
+        shown["records"] = [
+            {"reference": reference, "rows": [_row(row, sensitive) for row in rows]}
+            for reference, rows in verdict.compared[:RECORDS_SHOWN_MAX]
+        ]
     if verdict.rows:
         shown["rows"] = [_row(row, sensitive) for row in verdict.rows]
     if verdict.candidates:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -15,6 +16,7 @@ from opsledger.ledger.actions import revise
 from opsledger.ledger.actions.change import Change, Changed, NewEvidence, change_here
 from opsledger.ledger.actions.record import statement_evidence
 from opsledger.ledger.actions.references import once_more, references_of, taken_by_other, taken_from
+from opsledger.ledger.definitions import reference_key
 from opsledger.ledger.models import ContentVersion, Hold
 from opsledger.ledger.models import Operation as OperationRow
 from opsledger.ledger.records import Loaded, lock
@@ -72,6 +74,8 @@ class Decision:
     )
     replaced_by: str = ""
     ticket: str = ""
+    # of several records: for each that is not kept, what was done with it and with what depends on it
+    others: Mapping[str, str] = field(default_factory=dict)
     # of a revision: the parameters that change (None takes one away), and another content version by id and number
     params: Mapping[str, Any] = field(default_factory=dict)
     content: tuple[str, int] | None = None
@@ -107,6 +111,8 @@ def _settle_hold(hold_id: UUID, decision: Decision, by: By, extra: tuple[NewEvid
         if hold.version != decision.version or hold.closed_at is not None:
             raise Stale(hold)
         _still_sendable(hold, decision)
+        if decision.answer is Answer.KEEP_ONE:
+            _others_told(hold, decision)
         if decision.answer in NAMES_REFERENCE:
             _still_free(decision.reference, taken_by_other(hold.step, decision.reference))
         replacement = _replacement(hold, decision) if decision.answer is Answer.REPLACED else None
@@ -139,6 +145,41 @@ def _still_sendable(hold: Hold, decision: Decision) -> None:
         raise Refused(
             f"Operation {replaced_by} replaces this one, so nothing of it is sent again. End it instead."
         )
+
+
+def _others_told(hold: Hold, decision: Decision) -> None:
+    """One of the records that were found is kept; of each other it is said what was done with it. Nothing is deleted."""
+    found = records_of(hold)
+    if found and decision.reference not in found:
+        raise Refused(f"Choose one of the records that were found: {', '.join(found)}.", field="reference")
+    for other in found:
+        text = decision.others.get(other, "")
+        if other != decision.reference and not text.strip():
+            raise Refused(
+                f"Say what was done with record {other}, and with what depends on it.",
+                field=f"others.{other}",
+            )
+        if len(text) > REASON_LENGTH_MAX:
+            raise Refused(
+                f"What is said of record {other} is longer than {REASON_LENGTH_MAX} characters; nothing was lost.",
+                field=f"others.{other}",
+            )
+
+
+def records_of(hold: Hold) -> list[str]:
+    """The references of the records that a hold *duplicate found* is about, as the rules listed them."""
+    found = json.loads(hold.facts).get("references")
+    return [str(one) for one in found] if isinstance(found, list) else []
+
+
+def _others_kept(hold: Hold, decision: Decision) -> dict[str, Any]:
+    """What the journal keeps of the records that are not kept: their digests, and the texts outside of it."""
+    others = [one for one in records_of(hold) if one != decision.reference]
+    if decision.answer is not Answer.KEEP_ONE or not others:
+        return {}
+    assert hold.operation_id is not None
+    texts = {f"other_{n}": keep_text(hold.operation_id, decision.others[one]) for n, one in enumerate(others)}
+    return {"extra_records": [reference_key(one) for one in others], **texts}
 
 
 def _still_free(reference: str | None, taken_by: str | None) -> None:
@@ -250,6 +291,7 @@ def _answer(
         "replacement": str(replacement) if replacement else None,
         "reason": reason,
         **_texts(hold.operation_id, decision),
+        **_others_kept(hold, decision),
     }
     says = f"{by.name}: {decision.answer.value.replace('_', ' ')}"
     evidence = statement_evidence(
