@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.http import HttpResponse
 
+from opsledger.ledger.queries.answer_proposals import ProposedAnswer
 from opsledger.ledger.queries.operations import NextDecision as Next
 from opsledger.ledger.queries.operations import OperationLine
 from opsledger.ledger.queries.record import HoldRecord, Record, StepRecord
@@ -250,8 +251,25 @@ def _hold_of_record(record: Record, hold: HoldRecord) -> dict[str, Any]:
     }
 
 
-def hold_answer(hold: Any, answers: Sequence[str]) -> dict[str, Any]:
-    """A row of ledger.models.Hold, with its step, event and owner."""
+def proposal_answer(one: ProposedAnswer) -> dict[str, Any]:
+    return {
+        "id": public("prop", one.id),
+        "hold": public("hold", one.hold_id),
+        "by": one.name,
+        "author_kind": one.author_kind,
+        "author": one.author_name,
+        "answer": one.answer.value,
+        "reference": one.reference,
+        "reason": one.texts.get("reason"),
+        "hold_version": one.hold_version,
+        "made_at": one.made_at,
+    }
+
+
+def hold_answer(
+    hold: Any, answers: Sequence[str], proposals: Sequence[ProposedAnswer] = ()
+) -> dict[str, Any]:
+    """A row of ledger.models.Hold, with its step, event and owner, and its open proposals."""
     about = "step" if hold.step_id else "destination" if hold.destination_id else "event"
     return {
         "id": public("hold", hold.pk),
@@ -272,5 +290,6 @@ def hold_answer(hold: Any, answers: Sequence[str]) -> dict[str, Any]:
         "owner": hold.owner.display_name if hold.owner else None,
         "if_nobody": hold.if_nobody,
         "answers": list(answers),
+        "proposals": [proposal_answer(one) for one in proposals],
         "facts": json.loads(hold.facts),
     }

@@ -265,6 +265,8 @@ class Teller:
             "answer": wording.given(answer),
         }
         facts = []
+        if entry.body.get("proposed_by"):
+            facts.append((_("Proposed by"), self.name(str(entry.body["proposed_by"]))))
         if entry.body.get("reference"):
             facts.append((_("Reference"), str(entry.body["reference"])))
             compared = _("Field by field") if entry.body.get("compared") else _("Nothing was compared")
@@ -297,6 +299,29 @@ class Teller:
             label = _("Record %(record)s, not kept") % {"record": reference or f"{digest[:12]}…"}
             others.append((label, text if text is not None else _("(erased)")))
         return (*_quotes(plain), *others)
+
+    def _proposed(self, entry: Told) -> Item:
+        title = _("%(name)s proposed: %(answer)s") % {
+            "name": self.name(entry.actor),
+            "answer": wording.given(str(entry.body.get("answer", ""))),
+        }
+        reference = entry.body.get("reference")
+        shown = ((_("Reference"), str(reference)),) if reference else ()
+        model = entry.body.get("proposal_author") == "model"
+        text = _("A model’s proposal, which is no evidence.") if model else ""
+        return Item(
+            entry.at, "pen", title, about="decisions", text=text, quotes=_quotes(entry), facts=shown, key=str(entry.seq)
+        )  # fmt: skip
+
+    def _proposal_ended(self, entry: Told) -> Item:
+        template = (
+            _("%(name)s took the proposal back: %(answer)s")
+            if entry.kind == "proposal_withdrawn"
+            else _("%(name)s dismissed the proposal: %(answer)s")
+        )
+        answer = wording.given(str(entry.body.get("answer", "")))
+        title = template % {"name": self.name(entry.actor), "answer": answer}
+        return Item(entry.at, "pen", title, about="decisions", quotes=_quotes(entry), key=str(entry.seq))
 
     def _assigned(self, entry: Told) -> Item:
         owner, name = entry.body.get("owner"), self.name(entry.actor)
@@ -401,6 +426,9 @@ _TELLERS = {
     "lease_ended": Teller._attempt_ended,
     "lookup_ended": Teller._lookup,
     "answered": Teller._answered,
+    "answer_proposed": Teller._proposed,
+    "proposal_dismissed": Teller._proposal_ended,
+    "proposal_withdrawn": Teller._proposal_ended,
     "approved": Teller._approved,
     "content_moved": Teller._content_moved,
     "content_rejected": Teller._content_rejected,
@@ -420,6 +448,7 @@ _TEXT_LABELS = {
     "ticket": noop("Asked"),
     "replaced_by": noop("Replaced by"),
     "origin": noop("Origin"),
+    "proposal_reason": noop("As it was proposed"),
 }
 
 

@@ -200,6 +200,11 @@ def what_we_know(known: Known) -> str:
     return _ABOUT[known.reason](known)
 
 
+def with_proposals(known: str, names: list[str]) -> str:
+    """The same, with whose proposals wait to be decided."""
+    return f"{known} {_('Proposal by %(names)s.') % {'names': listed(names)}}" if names else known
+
+
 def _about_unknown(known: Known) -> str:
     alarm = known.reason is R.INTEGRITY_ALARM
     if known.taken:
@@ -533,6 +538,11 @@ def button(answer: Answer) -> str:
     return _(BUTTONS[answer])
 
 
+def proposing(answer: Answer) -> str:
+    """The same verb for somebody who may not give the answer."""
+    return _("Propose: %(answer)s") % {"answer": given(answer.value)}
+
+
 CONSEQUENCES: Mapping[Answer, str] = {
     A.HAPPENED: noop("Step %(step)s is confirmed with your reference."),
     A.HAPPENED_ACCEPTED: noop("Step %(step)s is accepted: counted as taken over, and never sent again."),
@@ -761,6 +771,9 @@ ENTRY_WORDS: Mapping[str, str] = {
     "lookup_ended": noop("Lookup ended"),
     "deadline_came": noop("Deadline came"),
     "answered": noop("Hold answered"),
+    "answer_proposed": noop("Answer proposed"),
+    "proposal_dismissed": noop("Proposed answer dismissed"),
+    "proposal_withdrawn": noop("Proposed answer taken back"),
     "assigned": noop("Hold assigned"),
     "noted": noop("Note written"),
     "check_requested": noop("Check requested"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from html import escape
@@ -28,6 +29,7 @@ from opsledger.console.templatetags.ops import badge, icon, who, words_of_span
 from opsledger.console.vocabulary import rows_of, shown
 from opsledger.ledger.actions.settle import Refused, settle_assign, settle_check
 from opsledger.ledger.queries import holds, inbox
+from opsledger.ledger.queries.answer_proposals import proposers_of
 from opsledger.lib import ids
 from opsledger.rules.states import HoldReason
 
@@ -40,7 +42,10 @@ def inbox_page(request: ConsoleRequest) -> HttpResponse:
     found = inbox.page_of(chosen.wanted, after=chosen.after, before=chosen.before)
     counts = inbox.counts(request.team.pk, request.user.pk)
     may = _may(request)
-    maker = RowMaker(found.now, chosen.query(), request.user.pk, may["may_assign"], may["may_check"])
+    proposers = proposers_of([line.id for line in found.lines])
+    maker = RowMaker(
+        found.now, chosen.query(), request.user.pk, may["may_assign"], may["may_check"], proposers
+    )
     context = {
         "filter": chosen,
         "tabs": _tabs(chosen, counts),
@@ -144,6 +149,7 @@ class RowMaker:
     person_id: UUID
     may_assign: bool = False
     may_check: bool = False
+    proposers: Mapping[UUID, list[str]] = field(default_factory=dict)  # by hold
 
     def row(self, line: inbox.HoldLine) -> dict[str, Any]:
         known = desk.known_of(line, self.now)
@@ -156,7 +162,7 @@ class RowMaker:
             "title": line.title or known.event,
             "called": text_id or line.title,
             "sub": _sub(text_id, line.destination_slug),
-            "knows": wording.what_we_know(known),
+            "knows": wording.with_proposals(wording.what_we_know(known), self.proposers.get(line.id, [])),
             "next": wording.next_decision(known),
             "protection": self._protection(line),
             "own": self._own(line, hold, text_id or line.title),

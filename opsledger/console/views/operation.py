@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from opsledger.accounts.models import Person, Team
 from opsledger.accounts.roles import Permission, Role, allowed, members_of
-from opsledger.console import decision, desk, duplicates, story, wording
+from opsledger.console import answer_proposals, decision, desk, duplicates, story, wording
 from opsledger.console.evidence import evidence_file, shown_content, shown_params, shown_request
 from opsledger.console.filters import VIEWS, InboxFilter
 from opsledger.console.forms import by_person, version_of
@@ -118,6 +118,7 @@ def context_of(request: ConsoleRequest, view: OperationView, asked: Asked | None
     team, roles = team_and_roles(request, view.record.team_id)
     here = {permission.value: allowed(roles, permission) for permission in Permission}
     hold = _chosen_hold(request, view)
+    asked.typed = asked.typed or answer_proposals.asked_for(request.GET, hold, _sensitive(view))
     told = story_of(view.record.id, before=_before(request))
     names = names_of(_actors(told))
     teller = story.Teller(view, {str(one.id): one for one in view.record.evidence}, names)
@@ -164,8 +165,12 @@ def context_of(request: ConsoleRequest, view: OperationView, asked: Asked | None
             for replay_id, name in open_replays_of(view.record.id)
         ],
         "may_cancel": here["cancel"] and not view.final and not view.record.cancelled,
-        **_decision(view, hold, asked, roles),
+        **_decision(view, hold, asked, roles, request.user.pk),
     }
+
+
+def _sensitive(view: OperationView) -> frozenset[str]:
+    return frozenset(param.name for param in view.workflow.params if param.sensitive)
 
 
 def _chosen_hold(request: ConsoleRequest, view: OperationView) -> HoldView | None:
@@ -176,7 +181,7 @@ def _chosen_hold(request: ConsoleRequest, view: OperationView) -> HoldView | Non
 
 
 def _decision(
-    view: OperationView, hold: HoldView | None, asked: Asked, roles: frozenset[Role]
+    view: OperationView, hold: HoldView | None, asked: Asked, roles: frozenset[Role], person_id: UUID
 ) -> dict[str, Any]:
     if hold is None:
         return {"hold": None}
@@ -184,7 +189,8 @@ def _decision(
     may = frozenset(
         answer for answer in Answer if allowed(roles, DECISION_PERMISSIONS.get(answer, Permission.SETTLE))
     )
-    cards = decision.cards_of(view, hold, found, may, desk.clock)
+    may_propose = allowed(roles, Permission.PROPOSE)
+    cards = decision.cards_of(view, hold, found, may, desk.clock, may_propose=may_propose)
     line = inbox.line_of(hold.record.id, [view.record.team_id])
     if line is None:
         return {"hold": None}
@@ -202,6 +208,8 @@ def _decision(
         "knows": _sentences(view, hold, found, known),
         "found": found,
         "cards": cards,
+        "proposals": answer_proposals.lines_of(hold, may, person_id, view.now),
+        "may_settle": allowed(roles, Permission.SETTLE),
         "duplicates": duplicates.duplicates_of(view, hold, asked.typed, asked.errors),
         "chosen": asked.typed.get("answer") or decision.default_card(cards),
         "protection": protection_of_step(view, hold.record.step),
@@ -436,7 +444,8 @@ def _withdrawable(view: OperationView) -> list[tuple[int, str]]:
 def _actors(told: Any) -> set[str]:
     actors = {entry.actor for entry in told.told}
     owners = {f"person:{entry.body['owner']}" for entry in told.told if entry.body.get("owner")}
-    return actors | owners
+    proposers = {str(entry.body["proposed_by"]) for entry in told.told if entry.body.get("proposed_by")}
+    return actors | owners | proposers
 
 
 def _before(request: ConsoleRequest) -> int | None:

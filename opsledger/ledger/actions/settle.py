@@ -14,6 +14,7 @@ from django.db import connection, transaction
 from opsledger.journal.append import Line, append, body, keep_text
 from opsledger.ledger.actions import revise
 from opsledger.ledger.actions.change import Change, Changed, NewEvidence, change_here
+from opsledger.ledger.actions.proposed import Accepted, NotOpen, accept_here
 from opsledger.ledger.actions.record import statement_evidence
 from opsledger.ledger.actions.references import once_more, references_of, taken_by_other, taken_from
 from opsledger.ledger.definitions import reference_key
@@ -79,6 +80,7 @@ class Decision:
     # of a revision: the parameters that change (None takes one away), and another content version by id and number
     params: Mapping[str, Any] = field(default_factory=dict)
     content: tuple[str, int] | None = None
+    proposal: UUID | None = None  # the proposed answer that is accepted with it
 
 
 REASON_LENGTH_MAX = 4000
@@ -96,7 +98,7 @@ def settle_hold(hold_id: UUID, decision: Decision, by: By, *, extra: tuple[NewEv
     4. Rows, statement, reason and journal line are written together.
     5. Another step took the reference at the same moment: all of it again, and now its holder is known.
     """
-    _check(decision)
+    check_decision(decision)
     return once_more(lambda: _settle_hold(hold_id, decision, by, extra))
 
 
@@ -116,11 +118,21 @@ def _settle_hold(hold_id: UUID, decision: Decision, by: By, extra: tuple[NewEvid
         if decision.answer in NAMES_REFERENCE:
             _still_free(decision.reference, taken_by_other(hold.step, decision.reference))
         replacement = _replacement(hold, decision) if decision.answer is Answer.REPLACED else None
-        one = _answer(hold, decision, by, extra, replacement, content)
+        accepted = _accepted(hold, decision, by)
+        one = _answer(hold, decision, by, extra, replacement, content, accepted)
         changed = change_here({hold.operation_id: one})[hold.operation_id]
         if decision.answer is Answer.STILL_UNKNOWN:
             _keep_open(hold, decision)
         return changed
+
+
+def _accepted(hold: Hold, decision: Decision, by: By) -> Accepted | None:
+    if decision.proposal is None:
+        return None
+    try:
+        return accept_here(decision.proposal, hold, by.actor)
+    except NotOpen as why:
+        raise Refused(str(why)) from why
 
 
 def _content_for(hold: Hold, decision: Decision) -> ContentVersion | None:
@@ -211,7 +223,8 @@ def _replacement(hold: Hold, decision: Decision) -> UUID:
     return found.pk
 
 
-def _check(decision: Decision) -> None:
+def check_decision(decision: Decision) -> None:
+    """Whether an answer has what it needs by itself; Refused names the field that it lacks."""
     if not decision.reason.strip():
         raise Refused(
             "Write the reason: what you saw, and where. It is kept with the decision.", field="reason"
@@ -245,6 +258,7 @@ def _answer(
     extra: tuple[NewEvidence, ...],
     replacement: UUID | None,
     content: ContentVersion | None,
+    accepted: Accepted | None,
 ) -> Change:
     given = Given(
         answer=decision.answer,
@@ -292,6 +306,7 @@ def _answer(
         "reason": reason,
         **_texts(hold.operation_id, decision),
         **_others_kept(hold, decision),
+        **(accepted.facts if accepted else {}),
     }
     says = f"{by.name}: {decision.answer.value.replace('_', ' ')}"
     evidence = statement_evidence(
@@ -305,7 +320,8 @@ def _answer(
         evidence=(evidence, *extra),
         closed_by=by.actor,
         answer=decision.answer.value,
-        author_person=by.person_id,
+        # a revision's author is whoever accepts it, its author as a person whoever thought it up; neither may approve it
+        author_person=(accepted and accepted.person_id) or by.person_id,
     )
     return made
 

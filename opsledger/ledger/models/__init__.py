@@ -16,6 +16,7 @@ from opsledger.ledger.models.operations import (
     Step,
     StepRequest,
 )
+from opsledger.ledger.models.proposals import Proposal
 from opsledger.ledger.models.replays import Replay, ReplayDestination, ReplayItem
 from opsledger.ledger.models.workers import Canary
 
@@ -38,6 +39,7 @@ __all__ = [
     "Operation",
     "OperationEvent",
     "OperationParams",
+    "Proposal",
     "RawBody",
     "Recovery",
     "Refusal",
