@@ -310,7 +310,7 @@ class Teller:
         model = entry.body.get("proposal_author") == "model"
         text = _("A model’s proposal, which is no evidence.") if model else ""
         return Item(
-            entry.at, "pen", title, about="decisions", text=text, quotes=_quotes(entry), facts=shown, key=str(entry.seq)
+            entry.at, "user", title, about="decisions", text=text, quotes=_quotes(entry), facts=shown, key=str(entry.seq)
         )  # fmt: skip
 
     def _proposal_ended(self, entry: Told) -> Item:
@@ -321,7 +321,7 @@ class Teller:
         )
         answer = wording.given(str(entry.body.get("answer", "")))
         title = template % {"name": self.name(entry.actor), "answer": answer}
-        return Item(entry.at, "pen", title, about="decisions", quotes=_quotes(entry), key=str(entry.seq))
+        return Item(entry.at, "user", title, about="decisions", quotes=_quotes(entry), key=str(entry.seq))
 
     def _assigned(self, entry: Told) -> Item:
         owner, name = entry.body.get("owner"), self.name(entry.actor)
