@@ -391,10 +391,13 @@ _ABOUT: Mapping[HoldReason, Callable[[Known], str]] = {
 
 def statement(outcome: str, known_by: str, reference: str | None) -> str:
     """One side of a dispute: “it happened as T-1 (a person)”."""
-    said = _(_OUTCOMES.get(outcome, noop("nothing certain")))
-    if reference:
-        said = _("%(said)s as %(reference)s") % {"said": said, "reference": reference}
-    return _("%(said)s (%(origin)s)") % {"said": said, "origin": origin(known_by)}
+    return _("%(said)s (%(origin)s)") % {"said": said(outcome, reference), "origin": origin(known_by)}
+
+
+def said(outcome: str, reference: str | None) -> str:
+    """What a statement says, without who says it: “it happened as T-1”."""
+    words = _(_OUTCOMES.get(outcome, noop("nothing certain")))
+    return _("%(said)s as %(reference)s") % {"said": words, "reference": reference} if reference else words
 
 
 _OUTCOMES = {
@@ -402,6 +405,7 @@ _OUTCOMES = {
     "accepted": noop("it was taken over"),
     "no_change": noop("it did not happen"),
     "unknown": noop("not known"),
+    "never_known": noop("it can’t be known"),
 }
 _ORIGINS = {
     "transport": noop("our own transport"),

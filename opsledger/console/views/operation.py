@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from opsledger.accounts.models import Person, Team
 from opsledger.accounts.roles import Permission, Role, allowed, members_of
-from opsledger.console import answer_proposals, decision, desk, duplicates, story, wording
+from opsledger.console import answer_proposals, decision, desk, disputes, duplicates, story, wording
 from opsledger.console.evidence import evidence_file, shown_content, shown_params, shown_request
 from opsledger.console.filters import VIEWS, InboxFilter
 from opsledger.console.forms import by_person, version_of
@@ -38,7 +38,7 @@ from opsledger.ledger.queries.comparison import Findings, findings
 from opsledger.ledger.queries.operations import find_id
 from opsledger.ledger.queries.page import HoldView, OperationView, operation_of
 from opsledger.ledger.queries.replays import open_replays_of
-from opsledger.ledger.queries.timeline import EvidenceLine, content_of, names_of, story_of
+from opsledger.ledger.queries.timeline import EvidenceLine, Told, content_of, names_of, story_of
 from opsledger.lib import ids
 from opsledger.rules.answers import Answer
 from opsledger.rules.matching import FOUND_NOTHING, GAVE_NO_ANSWER
@@ -165,7 +165,7 @@ def context_of(request: ConsoleRequest, view: OperationView, asked: Asked | None
             for replay_id, name in open_replays_of(view.record.id)
         ],
         "may_cancel": here["cancel"] and not view.final and not view.record.cancelled,
-        **_decision(view, hold, asked, roles, request.user.pk),
+        **_decision(view, hold, asked, roles, request.user.pk, told.told),
     }
 
 
@@ -181,7 +181,12 @@ def _chosen_hold(request: ConsoleRequest, view: OperationView) -> HoldView | Non
 
 
 def _decision(
-    view: OperationView, hold: HoldView | None, asked: Asked, roles: frozenset[Role], person_id: UUID
+    view: OperationView,
+    hold: HoldView | None,
+    asked: Asked,
+    roles: frozenset[Role],
+    person_id: UUID,
+    told: list[Told],
 ) -> dict[str, Any]:
     if hold is None:
         return {"hold": None}
@@ -210,6 +215,7 @@ def _decision(
         "cards": cards,
         "proposals": answer_proposals.lines_of(hold, may, person_id, view.now),
         "may_settle": allowed(roles, Permission.SETTLE),
+        "dispute": disputes.dispute_of(view, hold, told),
         "duplicates": duplicates.duplicates_of(view, hold, asked.typed, asked.errors),
         "chosen": asked.typed.get("answer") or decision.default_card(cards),
         "protection": protection_of_step(view, hold.record.step),
