@@ -19,6 +19,7 @@ from opsledger.rules.identity import canonical_json
 from opsledger.rules.profile import Effect, FieldKind, Lookup, Settles
 from opsledger.rules.reading import Absent, Unreadable, Value, at, read_json, text_at
 from opsledger.rules.schedule import counts_as_look
+from opsledger.rules.words import error_words, field_words
 
 __all__ = [
     "FOUND_NOTHING",
@@ -148,7 +149,7 @@ def _without_records(fact: LookupFact, lookup: Lookup) -> LookupVerdict:
             return LookupVerdict(LookAnswer.FAILED, "failed", sentence)
         sentence = "The destination says that it failed; whether that leaves an effect is not documented."
         return LookupVerdict(LookAnswer.NO_ANSWER, "failure_undocumented", sentence)
-    error = fact.error.replace("_", " ") or "no reason given"
+    error = error_words(fact.error)
     return LookupVerdict(
         LookAnswer.NO_ANSWER, "lookup_failed", f"The lookup failed ({error}). That is no answer."
     )
@@ -176,7 +177,9 @@ def _one_record(
         )
     different = [row.field for row in rows if not row.match]
     if different:
-        sentence = f"The record {reference} is this step's, but differs in {', '.join(different)}."
+        sentence = (
+            f"The record {reference} is this step's, but differs in {', '.join(map(field_words, different))}."
+        )
         return LookupVerdict(LookAnswer.DIFFERS, "field_differs", sentence, reference, rows=rows)
     if rows and all(row.ours is None for row in rows):  # two gaps are alike; that proves nothing
         sentence = f"The record {reference} carries this step's identity, but no decisive field to compare."

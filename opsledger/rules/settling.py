@@ -80,7 +80,7 @@ def _plan(operation: Operation, step: Step, moment: Moment) -> bool:
 def _freeze(operation: Operation, step: Step, policy: Policy, now: datetime) -> None:
     """Before the first attempt, and only what is approved where an approval is needed."""
     rendered = policy.render(operation, step)
-    if approval_stands(step, rendered, now):
+    if approval_stands(operation, step, rendered, now):
         step.request_digest = rendered.digest
 
 

@@ -149,7 +149,8 @@ def context_of(request: ConsoleRequest, view: OperationView, asked: Asked | None
         "is_older": bool(_before(request)),
         "now": view.now,
         "notes": [item for item in items if item.icon == "pen"],
-        "evidence": [_evidence_line(one) for one in view.record.evidence],
+        "evidence": _evidence_lines(view.record.evidence),
+        "evidence_count": len(view.record.evidence),
         "params": shown_params(view, reveal=asked.reveal),
         "requests": [shown_request(one, reveal=asked.reveal) for one in view.steps if one.digest],
         "revealed": asked.reveal,
@@ -426,7 +427,20 @@ def _list_query(request: ConsoleRequest) -> str:
     return InboxFilter.read(request.GET, request.team.pk, request.user.pk).query()
 
 
-def _evidence_line(one: Any) -> dict[str, Any]:
+def _evidence_lines(evidence: list[EvidenceLine]) -> list[dict[str, Any]]:
+    """Newest first. Lookups of a step that brought the same are one line, with a count; the newest stands for them."""
+    lines: dict[Any, dict[str, Any]] = {}
+    for one in evidence:
+        same = (one.step, one.says, one.sentence) if one.kind == "lookup" else one.id
+        if same in lines:
+            lines[same]["times"] += 1
+            lines[same]["first_at"] = one.received_at
+        else:
+            lines[same] = _evidence_line(one)
+    return list(lines.values())
+
+
+def _evidence_line(one: EvidenceLine) -> dict[str, Any]:
     return {
         "public": ids.public("ev", one.id),
         "icon": {"lookup": "search", "reply": "attempt", "statement": "user"}.get(one.kind, "event"),
@@ -435,6 +449,8 @@ def _evidence_line(one: Any) -> dict[str, Any]:
         "late": one.late,
         "step": one.step,
         "size": one.size,
+        "times": 1,
+        "first_at": one.received_at,
     }
 
 
