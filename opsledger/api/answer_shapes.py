@@ -406,7 +406,11 @@ class ReplaySummary(Answer):
     plan_digest: str
     started_by: str
     started_at: datetime
-    changed_by: str | None = Field(description="Who paused, resumed or aborted it last.")
+    changed_by: str | None = Field(description="Who paused, resumed or aborted it last; null: the engine.")
+    stop_after_unknown: int | None
+    stopped_after_unknown: int | None = Field(
+        description="So many unknown outcomes paused it; null: it did not pause by itself."
+    )
     ended_at: datetime | None
     items: int
     counts: dict[str, int] = Field(

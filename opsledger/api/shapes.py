@@ -426,6 +426,12 @@ class ReplayStart(Shape):
         max_length=200,
         description="Steps to be started a second, by destination; else the destination’s own rate.",
     )
+    stop_after_unknown: int | None = Field(
+        default=None,
+        ge=1,
+        le=1000,
+        description="It pauses by itself when so many outcomes of its steps are unknown; null: it does not.",
+    )
     mended: bool = Field(
         default=False, description="Whether the causes of rejections were mended at the destinations."
     )
