@@ -161,7 +161,7 @@ class StepAnswer(StepSummary):
     attempts: list[AttemptAnswer]
 
 
-class HoldAnswer(Answer):
+class HoldOfRecord(Answer):
     id: str
     about: Literal["step", "destination", "event"]
     operation: str | None
@@ -181,6 +181,35 @@ class HoldAnswer(Answer):
     if_nobody: str
     answers: list[str] = Field(description="Those that are valid now; none when it is closed.")
     facts: dict[str, Any]
+
+
+class ProposalOfHold(Answer):
+    """An answer that somebody proposes. It decides nothing, and is no evidence."""
+
+    id: str
+    hold: str
+    by: str
+    author_kind: Literal["person", "automation", "model"]
+    author: str = Field(description="Of a model or an automation, by the proposer's word; else empty.")
+    answer: str
+    reference: str | None
+    reason: str | None = Field(description="Null: it was erased.")
+    hold_version: int = Field(description="Of the hold, as the proposer read it; another one by now: stale.")
+    made_at: datetime
+
+
+class HoldAnswer(HoldOfRecord):
+    proposals: list[ProposalOfHold] = Field(description="Open ones, oldest first.")
+
+
+class AnswerProposed(Answer):
+    proposal: ProposalOfHold
+    result: Literal["proposed", "same"]
+
+
+class ProposalEnded(Answer):
+    proposal: str
+    result: Literal["dismissed", "withdrawn", "ended_before"]
 
 
 class HoldPage(Answer):
@@ -242,7 +271,7 @@ class OperationRecord(Answer):
     content: str | None = Field(description="Your own id of the content that it shows.")
     steps: list[StepAnswer]
     references: list[str]
-    holds: list[HoldAnswer]
+    holds: list[HoldOfRecord]
     events: list[EventAnswer]
     evidence: list[EvidenceAnswer]
     took_effect: list[str] = Field(description="Names of the steps that took effect or were taken over.")
@@ -377,7 +406,11 @@ class ReplaySummary(Answer):
     plan_digest: str
     started_by: str
     started_at: datetime
-    changed_by: str | None = Field(description="Who paused, resumed or aborted it last.")
+    changed_by: str | None = Field(description="Who paused, resumed or aborted it last; null: the engine.")
+    stop_after_unknown: int | None
+    stopped_after_unknown: int | None = Field(
+        description="So many unknown outcomes paused it; null: it did not pause by itself."
+    )
     ended_at: datetime | None
     items: int
     counts: dict[str, int] = Field(

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.http import HttpResponse
 
+from opsledger.ledger.queries.answer_proposals import ProposedAnswer
 from opsledger.ledger.queries.if_nobody import Outlook
 from opsledger.ledger.queries.operations import NextDecision as Next
 from opsledger.ledger.queries.operations import OperationLine
@@ -271,8 +272,25 @@ def if_nobody(base: str, outlook: Outlook | None, *, about_step: bool) -> str:
 NOTHING_IS_SENT = "Nothing is sent meanwhile."
 
 
-def hold_answer(hold: Any, answers: Sequence[str], outlook: Outlook | None) -> dict[str, Any]:
-    """A row of ledger.models.Hold, with its step, event and owner."""
+def proposal_answer(one: ProposedAnswer) -> dict[str, Any]:
+    return {
+        "id": public("prop", one.id),
+        "hold": public("hold", one.hold_id),
+        "by": one.name,
+        "author_kind": one.author_kind,
+        "author": one.author_name,
+        "answer": one.answer.value,
+        "reference": one.reference,
+        "reason": one.texts.get("reason"),
+        "hold_version": one.hold_version,
+        "made_at": one.made_at,
+    }
+
+
+def hold_answer(
+    hold: Any, answers: Sequence[str], outlook: Outlook | None, proposals: Sequence[ProposedAnswer] = ()
+) -> dict[str, Any]:
+    """A row of ledger.models.Hold, with its step, event and owner, and its open proposals."""
     about = "step" if hold.step_id else "destination" if hold.destination_id else "event"
     return {
         "id": public("hold", hold.pk),
@@ -293,5 +311,6 @@ def hold_answer(hold: Any, answers: Sequence[str], outlook: Outlook | None) -> d
         "owner": hold.owner.display_name if hold.owner else None,
         "if_nobody": if_nobody(hold.if_nobody, outlook, about_step=bool(hold.step_id)),
         "answers": list(answers),
+        "proposals": [proposal_answer(one) for one in proposals],
         "facts": json.loads(hold.facts),
     }

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from opsledger.accounts.permissions import Permission
+from opsledger.api import answer_proposals, content, holds, operations, replays, shapes, steps
 from opsledger.api import answer_shapes as answers
-from opsledger.api import content, holds, operations, replays, shapes, steps
 from opsledger.api.routes import Call, Query, Reply
 
 _RECORD_EXAMPLE = {
@@ -180,6 +180,41 @@ CALLS: tuple[Call, ...] = (
         "A person's own token.",
         shape=shapes.Settlement, versioned=True, tag="Holds",
         example={"answer": "happened", "reference": "T-1042", "reason": "Found in the CRM under this account."},
+    ),
+    Call(
+        "POST", "/holds/{hold}/propose", "propose_answer", "Propose an answer to a hold",
+        "Kept for somebody who may settle; nothing follows from it by itself. Another one of the same caller takes its "
+        "place, and the same again is the first one. What a model thought up is said to be a model's; it is no evidence.",
+        answer_proposals.propose,
+        (
+            Reply(201, "Kept.", answers.AnswerProposed), Reply(200, "The same one again.", answers.AnswerProposed),
+            _NOT_FOUND, _NOT_NOW, _STALE, _INVALID, _VERSION,
+        ),
+        permission=Permission.PROPOSE, shape=shapes.AnswerProposal, versioned=True, tag="Holds",
+        example={
+            "answer": "happened", "reference": "T-1042", "reason": "Its log names this task.",
+            "author": {"kind": "model", "name": "log-reader-1"},
+        },
+    ),
+    Call(
+        "POST", "/proposals/{proposal}/accept", "accept_proposal", "Accept a proposed answer",
+        "Settles the hold with the proposal's values, which are checked again. `If-Match` is the hold's version, and must "
+        "be the one that the proposal was made on.",
+        answer_proposals.accept,
+        (
+            _SETTLED, _NOT_FOUND,
+            Reply(409, "`reference_differs`: the record that was read differs in `reading`. `not_now`: the state does not "
+                       "allow it, or the proposal was made on an older state."),
+            _STALE, _INVALID, _VERSION,
+        ),
+        permission=Permission.SETTLE, shape=shapes.AcceptedProposal, versioned=True, example={}, tag="Holds",
+    ),
+    Call(
+        "POST", "/proposals/{proposal}/dismiss", "dismiss_proposal", "Set a proposed answer aside",
+        "With a reason; a proposal of your own is taken back. The hold stays as it is. Another's is set aside by an owner.",
+        answer_proposals.dismiss, (Reply(200, "It has ended.", answers.ProposalEnded), _NOT_FOUND, _INVALID),
+        permission=Permission.PROPOSE, shape=shapes.DismissedProposal,
+        example={"reason": "That task is the neighbour's."}, tag="Holds",
     ),
     Call(
         "POST", "/holds/{hold}/assign", "assign_hold", "Give a hold to a person",

@@ -160,6 +160,7 @@ _EXAMPLES = {
     "step": "create_task",
     "attempt": "att_…",
     "hold": "hold_…",
+    "proposal": "prop_…",
     "replay": "rpl_…",
     "content": "letter:1",
     "version": "cv_…",

@@ -18,7 +18,7 @@ from opsledger.api.caller import Caller
 from opsledger.api.operations import operation_id_of, refused
 from opsledger.api.problems import Problem
 from opsledger.api.reading import invalid
-from opsledger.api.shapes import Assignment, Check, Note, Settlement
+from opsledger.api.shapes import Assignment, Check, Note, Settlement, StepAnswer
 from opsledger.api.versions import tagged, version_of
 from opsledger.engine import bell
 from opsledger.engine.reading import Reading, read_reference
@@ -39,6 +39,7 @@ from opsledger.ledger.actions.settle import (
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Hold, Operation, Step
 from opsledger.ledger.queries import inbox
+from opsledger.ledger.queries.answer_proposals import open_proposals_of
 from opsledger.ledger.queries.holds import hold_of
 from opsledger.ledger.queries.if_nobody import Outlook, outlooks
 from opsledger.lib.ids import parse, public
@@ -61,7 +62,8 @@ def find(caller: Caller, text: str) -> Hold:
 
 
 def shown(hold: Hold) -> dict[str, Any]:
-    return hold_answer(hold, answers_of([hold])[hold.pk], _outlooks([hold]).get(hold.pk))
+    proposals = open_proposals_of([hold.pk]).get(hold.pk, ())
+    return hold_answer(hold, answers_of([hold])[hold.pk], _outlooks([hold]).get(hold.pk), proposals)
 
 
 def _outlooks(holds: Sequence[Hold]) -> dict[UUID, Outlook]:
@@ -101,9 +103,11 @@ def listed(caller: Caller, request: HttpRequest) -> HttpResponse:
     ids = [line.id for line in page.lines]
     rows = Hold.objects.select_related("step", "event", "owner", "operation").in_bulk(ids)
     holds = [rows[hold_id] for hold_id in ids if hold_id in rows]
-    answers, told = answers_of(holds), _outlooks(holds)
+    answers, told, proposals = answers_of(holds), _outlooks(holds), open_proposals_of(ids)
     following = _cursor(page.lines[-1].place) if page.has_later and page.lines else None
-    items = [hold_answer(hold, answers[hold.pk], told.get(hold.pk)) for hold in holds]
+    items = [
+        hold_answer(hold, answers[hold.pk], told.get(hold.pk), proposals.get(hold.pk, ())) for hold in holds
+    ]
     return respond(200, {"items": items, "next": following})
 
 
@@ -191,7 +195,7 @@ def fresh(caller: Caller, request: HttpRequest, text: str) -> Hold:
     return hold
 
 
-_ANSWERS_OF_OPERATORS = {
+ANSWERS_OF_OPERATORS = {
     Answer.STILL_UNKNOWN: Permission.STILL_UNKNOWN,
     Answer.CLOSE_UNKNOWN: Permission.CLOSE_UNKNOWN,
 }
@@ -211,16 +215,16 @@ def settle(caller: Caller, request: HttpRequest, hold: str, given: Settlement) -
         else:
             if found.version != version or found.closed_at is not None:
                 raise stale(found)
-            reading = _read(found, given)
+            reading = read_compared(found, given.answer, given.reference, given.accept_difference)
             settle_hold(
-                found.pk, _decision(found, given, version, reading), caller.by, extra=_evidence(reading)
+                found.pk, decision_of(found, given, version, reading), caller.by, extra=evidence_of(reading)
             )
     except Stale as why:
         raise stale(why.hold) from why
     except Refused as why:
         raise refused(why) from why
     bell.ring()
-    return _settled(caller, found, reading)
+    return settled(caller, found, reading)
 
 
 def _permission(hold: Hold, answer: str) -> Permission:
@@ -228,10 +232,10 @@ def _permission(hold: Hold, answer: str) -> Permission:
         return Permission.RESUME_DESTINATION
     if answer not in {one.value for one in Answer}:
         return Permission.SETTLE
-    return _ANSWERS_OF_OPERATORS.get(Answer(answer), Permission.SETTLE)
+    return ANSWERS_OF_OPERATORS.get(Answer(answer), Permission.SETTLE)
 
 
-def _settled(caller: Caller, hold: Hold, reading: Reading | None) -> HttpResponse:
+def settled(caller: Caller, hold: Hold, reading: Reading | None) -> HttpResponse:
     current = hold_of(hold.pk, [caller.team_id])
     assert current is not None  # nothing is ever deleted
     state = None
@@ -256,7 +260,7 @@ def _judge_event(caller: Caller, hold: Hold, given: Settlement, version: int) ->
     settle_event_hold(hold.pk, given.answer, version, given.reason, caller.by, operation=operation)
 
 
-def _decision(hold: Hold, given: Settlement, version: int, reading: Reading | None) -> Decision:
+def decision_of(hold: Hold, given: StepAnswer, version: int, reading: Reading | None) -> Decision:
     if given.answer not in {one.value for one in Answer}:
         raise Refused("This is no answer to a hold about a step; its `answers` are.", field="answer")
     compared = reading.evidence.digest.hex() if reading and reading.compared and reading.evidence else ""
@@ -273,6 +277,7 @@ def _decision(hold: Hold, given: Settlement, version: int, reading: Reading | No
         compared=compared,
         replaced_by=given.replaced_by,
         ticket=given.ticket,
+        others=given.others,
         params=given.params,
         content=(given.content.content_id, given.content.version) if given.content else None,
     )
@@ -288,16 +293,12 @@ def _keep_later(hold: Hold, names: Sequence[str]) -> frozenset[int]:
     return frozenset(known[name] for name in names)
 
 
-def _read(hold: Hold, given: Settlement) -> Reading | None:
+def read_compared(hold: Hold, answer: str, reference: str | None, accept_difference: bool) -> Reading | None:
     """Read and compared before it confirms. A difference has to be accepted in so many words."""
-    if (
-        not given.reference
-        or given.answer not in {one.value for one in NEEDS_REFERENCE}
-        or hold.step_id is None
-    ):
+    if not reference or answer not in {one.value for one in NEEDS_REFERENCE} or hold.step_id is None:
         return None
-    reading = read_reference(hold.step_id, given.reference)
-    accepted = given.accept_difference or given.answer == Answer.OURS.value
+    reading = read_reference(hold.step_id, reference)
+    accepted = accept_difference or answer == Answer.OURS.value
     if reading.compared and not reading.matches and not accepted:
         raise Problem(
             "reference_differs",
@@ -315,7 +316,7 @@ def _reading(reading: Reading) -> dict[str, Any]:
     return {"compared": reading.compared, "why": reading.why, "rows": rows}
 
 
-def _evidence(reading: Reading | None) -> tuple[Any, ...]:
+def evidence_of(reading: Reading | None) -> tuple[Any, ...]:
     return (reading.evidence,) if reading and reading.evidence else ()
 
 
@@ -332,7 +333,7 @@ def assign(caller: Caller, request: HttpRequest, hold: str, given: Assignment) -
     changed = settle_assign([found.pk], owner_id, caller.by, versions={found.pk: found.version})
     if not changed and found.owner_id != owner_id:
         raise stale(found)
-    return _settled(caller, found, None)
+    return settled(caller, found, None)
 
 
 def _owner(caller: Caller, name: str) -> UUID | None:
@@ -359,4 +360,4 @@ def check(caller: Caller, request: HttpRequest, hold: str, given: Check) -> Http
     except Refused as why:
         raise refused(why) from why
     bell.ring("reconcile")
-    return _settled(caller, found, None)
+    return settled(caller, found, None)

@@ -24,6 +24,7 @@ _PLACES = {
     "step": "The step's name.",
     "attempt": "`att_…`, as a claim gave it.",
     "hold": "`hold_…`.",
+    "proposal": "`prop_…`.",
     "replay": "`rpl_…`.",
     "content": "Your own id of the content, made of `A-Z a-z 0-9 - _ ~ :`; any other is named in the body.",
     "version": "`cv_…`.",

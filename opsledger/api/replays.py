@@ -162,6 +162,7 @@ def start(caller: Caller, request: HttpRequest, replay: str, given: ReplayStart)
         plan_digest=given.plan_digest,
         touches=frozenset(given.touches),
         per_second=given.per_second,
+        stop_after=given.stop_after_unknown,
         mended=given.mended,
     )
     try:
@@ -260,6 +261,8 @@ def replay_answer(line: ReplayLine) -> dict[str, Any]:
         "started_by": line.started_by,
         "started_at": line.started_at,
         "changed_by": line.changed_by or None,
+        "stop_after_unknown": line.stop_after,
+        "stopped_after_unknown": line.stopped_after,
         "ended_at": line.ended_at,
         "items": line.item_count,
         "counts": dict(line.counts),

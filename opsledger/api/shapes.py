@@ -227,8 +227,8 @@ AnswerWord = Literal[
 ]  # fmt: skip
 
 
-class Settlement(Shape):
-    """An answer to a hold. Which answers are valid is in the hold's `answers`."""
+class StepAnswer(Shape):
+    """An answer with what it needs."""
 
     answer: AnswerWord
     reason: Reason
@@ -236,9 +236,6 @@ class Settlement(Shape):
         default=None, description="The destination's reference, where it happened."
     )
     no_reference_why: Text = Field(default="", max_length=4_000)
-    accept_difference: bool = Field(
-        default=False, description="Settle although the record that was read at the destination differs."
-    )
     checked_how: Text = Field(default="", max_length=4_000, description="Needed with *it did not happen*.")
     tries: int = Field(default=1, ge=1, le=20, description="With `more_tries`: how many.")
     next_check_at: Time | None = Field(default=None, description="With `still_unknown`.")
@@ -246,6 +243,12 @@ class Settlement(Shape):
         default_factory=list, max_length=100, description="Names of later steps that go on, or come back."
     )
     ticket: Text = Field(default="", max_length=400, description="Whom you asked: their ticket.")
+    others: dict[Text, Text] = Field(
+        default_factory=dict,
+        max_length=200,
+        description="With `keep_one`, by reference: what was done with each record that is not kept, and with what "
+        "depends on it.",
+    )
     replaced_by: Text = Field(
         default="", max_length=200, description="With `replaced`: the new operation, `op_…` or your own id."
     )
@@ -256,6 +259,14 @@ class Settlement(Shape):
     )
     content: ContentVersion | None = Field(
         default=None, description="With `revise` and `absent_revise`: another content version."
+    )
+
+
+class Settlement(StepAnswer):
+    """An answer to a hold. Which answers are valid is in the hold's `answers`."""
+
+    accept_difference: bool = Field(
+        default=False, description="Settle although the record that was read at the destination differs."
     )
     rate_per_second: Rate | None = Field(
         default=None, description="With `go_on` at a destination: how fast its backlog leaves."
@@ -274,7 +285,27 @@ class ContentVersion(Shape):
     version: int = Field(ge=1, le=2**31 - 1)
 
 
+StepAnswer.model_rebuild()
 Settlement.model_rebuild()
+
+
+class AnswerProposal(StepAnswer):
+    """An answer for somebody who may give it. What a model thought up is said to be a model's, whoever passes it on."""
+
+    author: Author | None = Field(default=None, description="Whose thought it is; the caller when absent.")
+
+
+class AcceptedProposal(Shape):
+    reason: Text = Field(default="", max_length=4_000, description="Your own; else the proposal's stands.")
+    accept_difference: bool = Field(
+        default=False, description="Accept although the record that was read at the destination differs."
+    )
+
+
+class DismissedProposal(Shape):
+    reason: Text = Field(
+        default="", max_length=4_000, description="Needed, except for a proposal of your own."
+    )
 
 
 class Assignment(Shape):
@@ -394,6 +425,12 @@ class ReplayStart(Shape):
         default_factory=dict,
         max_length=200,
         description="Steps to be started a second, by destination; else the destination’s own rate.",
+    )
+    stop_after_unknown: int | None = Field(
+        default=None,
+        ge=1,
+        le=1000,
+        description="It pauses by itself when so many outcomes of its steps are unknown; null: it does not.",
     )
     mended: bool = Field(
         default=False, description="Whether the causes of rejections were mended at the destinations."

@@ -6,7 +6,7 @@ What follows is not guessed: each answer is applied to a copy of the record by t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -60,6 +60,7 @@ class Card:
     keep_words: str = ""
     reference: str = ""  # of the one record in question
     references: tuple[str, ...] = ()  # to choose from
+    proposes: bool = False  # this person may propose it, and another one decides
 
     @property
     def answers(self) -> tuple[Answer, ...]:
@@ -99,16 +100,33 @@ _CARDS: tuple[tuple[str, str, tuple[tuple[str, Answer], ...], str], ...] = (
     ("unknown", "unknown", (("", Answer.STILL_UNKNOWN),), ""),
     ("close", "closed-unknown", (("", Answer.CLOSE_UNKNOWN),), ""),
 )
+# by answer: its card, and the name and the value of the choice inside it
+CARD_OF: Mapping[Answer, tuple[str, str, str]] = {
+    answer: (value, choice, name) for value, _shape, inside, choice in _CARDS for name, answer in inside
+}
 _DANGER = frozenset({"absent", "close", "end_failed", "not_delivered", "not_ours"})
 
 
 def cards_of(
-    view: OperationView, hold: HoldView, found: Findings, may: frozenset[Answer], clock: Clock
+    view: OperationView,
+    hold: HoldView,
+    found: Findings,
+    may: frozenset[Answer],
+    clock: Clock,
+    *,
+    may_propose: bool = False,
 ) -> list[Card]:
-    """The cards for this hold, with only the answers that are valid now and that this person may give."""
-    offered = [answer for answer in answers_for(view.rules, hold.hold) if answer in may]
+    """The cards for this hold, with only the answers that are valid now and that this person may give, or propose."""
+    valid = answers_for(view.rules, hold.hold)
+    offered = [answer for answer in valid if answer in may or may_propose]
     cards = [_card(spec, view, hold, found, offered, clock) for spec in _CARDS]
-    return [card for card in cards if card is not None]
+    return [
+        card
+        if may.issuperset(card.answers)
+        else replace(card, proposes=True, button=wording.proposing(card.answers[0]))
+        for card in cards
+        if card is not None
+    ]
 
 
 def default_card(cards: list[Card]) -> str:

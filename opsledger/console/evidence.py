@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop as noop
 
 from opsledger.console import wording
+from opsledger.console.duplicates import extra_records
 from opsledger.console.vocabulary import shown
 from opsledger.ledger.models import OperationParams
 from opsledger.ledger.queries.comparison import label_of
@@ -227,7 +228,7 @@ def evidence_file(view: OperationView, told: list[Told], names: Mapping[str, str
     ]
     for step in view.steps:
         lines += _step_part(view, step)
-    lines += _decided(told, names)
+    lines += _decided(view, told, names)
     lines += _remains(view)
     lines += ["", _("Reasons and notes that people wrote are kept in OpsLedger and left out here.")]
     hidden = hidden_texts(view)
@@ -278,7 +279,7 @@ def _kept(one: EvidenceLine) -> str:
     return f" (SHA-256 `{one.digest}`)" if one.size else ""
 
 
-def _decided(told: list[Told], names: Mapping[str, str]) -> list[str]:
+def _decided(view: OperationView, told: list[Told], names: Mapping[str, str]) -> list[str]:
     decisions = [
         entry for entry in reversed(told) if entry.kind in {"answered", "withdrawn", "cancel_requested"}
     ]
@@ -293,6 +294,10 @@ def _decided(told: list[Told], names: Mapping[str, str]) -> list[str]:
         reference = entry.body.get("reference")
         tail = f" ({_('reference')} `{_code(str(reference))}`)" if reference else ""
         lines.append(f"- {_utc(entry.at)} {_inline(who)}: {what}{tail}")
+        lines += [
+            f"  - {_('Known extra record, not kept')}: `{_code(extra or _('not on file'))}` (SHA-256 `{digest}`)"
+            for extra, digest in extra_records(view, entry)
+        ]
     return lines if decisions else [*lines, _("Nothing yet.")]
 
 

@@ -35,6 +35,11 @@ class FormField:
     input_type: str
     max_length: int
     required: bool
+    empty_name: str = ""  # of the tick that takes a hidden value away; "" where there is none
+    emptied: bool = False
+
+
+EMPTY = ".empty"  # after the name of a field: the tick that takes its hidden value away
 
 
 def form_field(
@@ -56,6 +61,8 @@ def form_field(
         input_type={ParamType.DATE: "date"}.get(one.type, "text"),
         max_length=one.max_length if one.type is ParamType.TEXT else 300,
         required=one.required,
+        empty_name=f"{name}{EMPTY}" if hidden and not one.required and not one.locked else "",
+        emptied=typed.get(f"{name}{EMPTY}") == "on",
     )
 
 
@@ -66,7 +73,10 @@ def shown_text(value: Any) -> str:
 def read_field(
     one: ParamDefinition, value: Any, *, prefix: str, post: QueryDict, reveal: bool = False
 ) -> Any:
-    """The value that was meant; None for an emptied one. Untouched, hidden and locked ones stay byte for byte."""
+    """The value that was meant; None for an emptied one. Untouched, hidden and locked ones stay byte for byte.
+
+    A hidden one can't be emptied by leaving it empty; a tick beside it takes it away, where it is not required.
+    """
     text = post.get(f"{prefix}.{one.name}")
     if one.locked or text is None:
         return value
@@ -74,7 +84,8 @@ def read_field(
     if value is not None and text == shown_text(value):
         return value
     if text == "":
-        return value if one.sensitive and not reveal else None
+        ticked = not one.required and post.get(f"{prefix}.{one.name}{EMPTY}") == "on"
+        return value if one.sensitive and not reveal and not ticked else None
     return _typed(one, value, text)
 
 

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from opsledger.accounts.models import Person, Team
 from opsledger.accounts.roles import members_of
 from opsledger.console.decision import REVISED, Card, Revisable
+from opsledger.console.duplicates import OTHERS, others_told
 from opsledger.console.fields import read_field
 from opsledger.console.http import ConsoleRequest
 from opsledger.ledger.actions.settle import By, Decision, Refused
@@ -30,7 +31,7 @@ REFERENCE_MAX = 2000
 # Fields whose texts are shown again when a decision was not taken.
 TYPED = (
     "answer", "happened_as", "then", "reference", "no_reference_why", "checked_how", "next_check", "next_check_at",
-    "ticket", "owner", "reason", "kept_reference", "others_done", "tries", "replaced_by", "compared",
+    "ticket", "owner", "reason", "kept_reference", "tries", "replaced_by", "compared",
     "compared_reference", "accept_difference", "content_version",
 )  # fmt: skip
 
@@ -79,7 +80,7 @@ def new_owner(request: ConsoleRequest, *, name: str = "owner", team: Team | None
 
 def typed(post: QueryDict) -> dict[str, str]:
     """What was typed, for the form that is shown again."""
-    names = [name for name in post if name.startswith(f"{REVISED}.")]
+    names = [name for name in post if name.startswith((f"{REVISED}.", f"{OTHERS}."))]
     return {
         **{name: post.get(name, "")[:TEXT_MAX] for name in TYPED},
         **{name: post.get(name, "")[: TEXT_MAX * 4] for name in names},
@@ -113,13 +114,21 @@ def _lacking(post: QueryDict, card: Card, answer: Answer) -> dict[str, str]:
         errors["reference"] = _("Give the destination’s reference, or say why there is none.")
     if answer in {Answer.ABSENT_SEND_AGAIN, Answer.ABSENT_END} and not post.get("checked_how", "").strip():
         errors["checked_how"] = _("Say how it was checked.")
-    if answer is Answer.KEEP_ONE and post.get("kept_reference", "") not in card.references:
-        errors["kept_reference"] = _("Choose the record that is kept.")
+    if answer is Answer.KEEP_ONE:
+        errors |= _lacking_of_records(post, card)
     if answer is Answer.REPLACED and not post.get("replaced_by", "").strip():
         errors["replaced_by"] = _("Name the operation that replaces this one.")
     if not post.get("reason", "").strip():
         errors["reason"] = _("Write the reason: what you saw, and where. It is kept with the decision.")
     return errors
+
+
+def _lacking_of_records(post: QueryDict, card: Card) -> dict[str, str]:
+    kept, told = post.get("kept_reference", ""), others_told(post, card.references)
+    if kept not in card.references:
+        return {"kept_reference": _("Choose the record that is kept.")}
+    said = _("Write what was done with this record, and with what depends on it.")
+    return {f"{OTHERS}.{one}": said for one in card.references if one != kept and one not in told}
 
 
 def read_decision(
@@ -148,7 +157,7 @@ def read_decision(
         version=version_of(post),
         reference=reference,
         no_reference_why=why,
-        checked_how=_text(post, "others_done" if answer is Answer.KEEP_ONE else "checked_how"),
+        checked_how=_text(post, "checked_how"),
         tries=_tries(post) if answer is Answer.MORE_TRIES else 1,
         next_check_at=next_check(post, now, planned_look) if answer is Answer.STILL_UNKNOWN else None,
         keep_later=_keep(post, card),
@@ -157,6 +166,7 @@ def read_decision(
         ticket=_text(post, "ticket") if answer is Answer.STILL_UNKNOWN else "",
         params=params,
         content=content,
+        others=others_told(post, card.references) if answer is Answer.KEEP_ONE else {},
     )
 
 

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_noop as noop
 from django.utils.translation import ngettext
 
 from opsledger.console import wording
+from opsledger.console.duplicates import extra_records
 from opsledger.console.templatetags.ops import words_of_span
 from opsledger.ledger.queries.page import OperationView, StepView
 from opsledger.ledger.queries.timeline import EvidenceLine, Told
@@ -277,6 +278,8 @@ class Teller:
             "answer": wording.given(answer),
         }
         facts = []
+        if entry.body.get("proposed_by"):
+            facts.append((_("Proposed by"), self.name(str(entry.body["proposed_by"]))))
         if entry.body.get("reference"):
             facts.append((_("Reference"), str(entry.body["reference"])))
             compared = _("Field by field") if entry.body.get("compared") else _("Nothing was compared")
@@ -298,10 +301,43 @@ class Teller:
             title,
             about="decisions",
             state="held",
-            quotes=_quotes(entry),
+            quotes=self._answer_quotes(entry),
             facts=tuple(facts),
             key=str(entry.seq),
         )
+
+    def _answer_quotes(self, entry: Told) -> tuple[tuple[str, str], ...]:
+        """The texts of an answer; those about records that were not kept name the record."""
+        plain = replace(entry, texts={n: t for n, t in entry.texts.items() if not n.startswith("other_")})
+        others = []
+        for number, (reference, digest) in enumerate(extra_records(self.view, entry)):
+            text = entry.texts.get(f"other_{number}")
+            label = _("Record %(record)s, not kept") % {"record": reference or f"{digest[:12]}…"}
+            others.append((label, text if text is not None else _("(erased)")))
+        return (*_quotes(plain), *others)
+
+    def _proposed(self, entry: Told) -> Item:
+        title = _("%(name)s proposed: %(answer)s") % {
+            "name": self.name(entry.actor),
+            "answer": wording.given(str(entry.body.get("answer", ""))),
+        }
+        reference = entry.body.get("reference")
+        shown = ((_("Reference"), str(reference)),) if reference else ()
+        model = entry.body.get("proposal_author") == "model"
+        text = _("A model’s proposal, which is no evidence.") if model else ""
+        return Item(
+            entry.at, "user", title, about="decisions", text=text, quotes=_quotes(entry), facts=shown, key=str(entry.seq)
+        )  # fmt: skip
+
+    def _proposal_ended(self, entry: Told) -> Item:
+        template = (
+            _("%(name)s took the proposal back: %(answer)s")
+            if entry.kind == "proposal_withdrawn"
+            else _("%(name)s dismissed the proposal: %(answer)s")
+        )
+        answer = wording.given(str(entry.body.get("answer", "")))
+        title = template % {"name": self.name(entry.actor), "answer": answer}
+        return Item(entry.at, "user", title, about="decisions", quotes=_quotes(entry), key=str(entry.seq))
 
     def _assigned(self, entry: Told) -> Item:
         owner, name = entry.body.get("owner"), self.name(entry.actor)
@@ -430,6 +466,9 @@ _TELLERS = {
     "lease_ended": Teller._attempt_ended,
     "lookup_ended": Teller._lookup,
     "answered": Teller._answered,
+    "answer_proposed": Teller._proposed,
+    "proposal_dismissed": Teller._proposal_ended,
+    "proposal_withdrawn": Teller._proposal_ended,
     "approved": Teller._approved,
     "content_moved": Teller._content_moved,
     "content_rejected": Teller._content_rejected,
@@ -451,6 +490,7 @@ _TEXT_LABELS = {
     "ticket": noop("Asked"),
     "replaced_by": noop("Replaced by"),
     "origin": noop("Origin"),
+    "proposal_reason": noop("As it was proposed"),
 }
 
 

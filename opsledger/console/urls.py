@@ -4,6 +4,7 @@ from django.urls import path
 
 from opsledger.console.views import (
     accounts,
+    answer_proposals,
     approval_requests,
     approvals,
     audit,
@@ -69,6 +70,9 @@ urlpatterns = [
     # one hold
     path("holds/<str:hold>/", holds.hold_page, name="hold"),
     path("holds/<str:hold>/settle", holds.settle, name="settle_hold"),
+    path("holds/<str:hold>/propose", answer_proposals.propose, name="propose_answer"),
+    path("proposals/<str:proposal>/accept", answer_proposals.accept, name="accept_proposal"),
+    path("proposals/<str:proposal>/dismiss", answer_proposals.dismiss, name="dismiss_proposal"),
     path("holds/<str:hold>/look-up", holds.look_up, name="look_up_reference"),
     path("holds/<str:hold>/watch", holds.watch, name="hold_watch"),
     path("holds/<str:hold>/assign", holds.assign, name="assign_hold"),

@@ -200,6 +200,11 @@ def what_we_know(known: Known) -> str:
     return _ABOUT[known.reason](known)
 
 
+def with_proposals(known: str, names: list[str]) -> str:
+    """The same, with whose proposals wait to be decided."""
+    return f"{known} {_('Proposal by %(names)s.') % {'names': listed(names)}}" if names else known
+
+
 def _about_unknown(known: Known) -> str:
     alarm = known.reason is R.INTEGRITY_ALARM
     if known.taken:
@@ -386,10 +391,13 @@ _ABOUT: Mapping[HoldReason, Callable[[Known], str]] = {
 
 def statement(outcome: str, known_by: str, reference: str | None) -> str:
     """One side of a dispute: “it happened as T-1 (a person)”."""
-    said = _(_OUTCOMES.get(outcome, noop("nothing certain")))
-    if reference:
-        said = _("%(said)s as %(reference)s") % {"said": said, "reference": reference}
-    return _("%(said)s (%(origin)s)") % {"said": said, "origin": origin(known_by)}
+    return _("%(said)s (%(origin)s)") % {"said": said(outcome, reference), "origin": origin(known_by)}
+
+
+def said(outcome: str, reference: str | None) -> str:
+    """What a statement says, without who says it: “it happened as T-1”."""
+    words = _(_OUTCOMES.get(outcome, noop("nothing certain")))
+    return _("%(said)s as %(reference)s") % {"said": words, "reference": reference} if reference else words
 
 
 _OUTCOMES = {
@@ -397,6 +405,7 @@ _OUTCOMES = {
     "accepted": noop("it was taken over"),
     "no_change": noop("it did not happen"),
     "unknown": noop("not known"),
+    "never_known": noop("it can’t be known"),
 }
 _ORIGINS = {
     "transport": noop("our own transport"),
@@ -531,6 +540,11 @@ def given(answer: str) -> str:
 
 def button(answer: Answer) -> str:
     return _(BUTTONS[answer])
+
+
+def proposing(answer: Answer) -> str:
+    """The same verb for somebody who may not give the answer."""
+    return _("Propose: %(answer)s") % {"answer": given(answer.value)}
 
 
 CONSEQUENCES: Mapping[Answer, str] = {
@@ -761,6 +775,9 @@ ENTRY_WORDS: Mapping[str, str] = {
     "lookup_ended": noop("Lookup ended"),
     "deadline_came": noop("Deadline came"),
     "answered": noop("Hold answered"),
+    "answer_proposed": noop("Answer proposed"),
+    "proposal_dismissed": noop("Proposed answer dismissed"),
+    "proposal_withdrawn": noop("Proposed answer taken back"),
     "assigned": noop("Hold assigned"),
     "reminded": noop("Owner reminded"),
     "escalated": noop("Hold escalated"),

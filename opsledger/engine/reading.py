@@ -18,6 +18,7 @@ from opsledger.lib.ids import new_id
 from opsledger.rules.facts import LookupStatus
 from opsledger.rules.matching import FieldRow, compare, sent_fields
 from opsledger.rules.rendering import mask
+from opsledger.rules.words import error_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def read_reference(step_id: UUID, reference: str) -> Reading:
         return Reading(reference, False, str(missing), taken_by=taken_by)
     evidence = _evidence(step, reference, found)
     if found.fact.status is not LookupStatus.RECORDS:
-        why = f"{step.destination_slug} could not be read ({found.fact.error or 'no answer'})."
+        why = f"{step.destination_slug} could not be read ({error_words(found.fact.error, nothing='no answer')})."
         return Reading(reference, False, why, taken_by=taken_by, evidence=evidence)
     if not found.fact.records:
         why = f"{step.destination_slug} has no record {reference}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 from django.conf import settings
 from django.db import connection
@@ -24,7 +25,7 @@ def run_once(
     """Makes the lookups that are due until none is left or the time is up. Returns how many."""
     wire = wire or installed_wire()
     turn: Turn[ClaimedLook, Looked] = Turn(
-        claim=_claim,
+        claim=lambda limit: _claim(limit, turn),
         call=lambda claimed: look(claimed, wire),
         record=_record,
         operation_of=lambda claimed: claimed.operation_id,
@@ -37,10 +38,15 @@ def run_once(
     return turn.run()
 
 
-def _claim(limit: int) -> list[ClaimedLook]:
-    """Those whose definition can be read now, so that threads need no database; the others are due again later."""
+def _claim(limit: int, turn: Turn[ClaimedLook, Looked]) -> list[ClaimedLook]:
+    """Those whose definition can be read now, so that threads need no database; the others are due again later.
+
+    No destination gets all threads: a quarter of them is left for the others, however slowly it answers.
+    """
+    busy = Counter(one.destination_id for one in turn.flying.values())
+    each = max(1, turn.threads * 3 // 4)
     at_hand = []
-    for one in claim_looks(limit):
+    for one in claim_looks(limit, each=each, busy=busy):
         try:
             definitions.destination(one.destination_version_id)
         except DATABASE_AWAY:

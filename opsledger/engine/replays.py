@@ -15,6 +15,7 @@ from opsledger.ledger.actions.replay_items import (
     record_items_ended,
     record_items_started,
 )
+from opsledger.ledger.actions.replay_stops import record_replays_stopped
 
 ROUNDS_MAX = 20  # of each kind, so that a turn is short
 
@@ -27,7 +28,8 @@ class Carried:
 
 
 def run_once() -> Carried:
-    """Ends what has come to rest, ends what was aborted, starts what is due: bounded batches that commit."""
+    """Ends what has come to rest, ends what was aborted, pauses what has enough unknown outcomes, starts what is due:
+    bounded batches that commit."""
     carried = Carried()
     for _ in range(ROUNDS_MAX):
         count = record_items_ended()
@@ -40,6 +42,7 @@ def run_once() -> Carried:
         if count < ABORT_BATCH or shift.is_over():
             break
     for _ in range(ROUNDS_MAX):
+        record_replays_stopped()
         count = record_items_started()
         carried.started += count
         if not count or shift.is_over():

@@ -228,12 +228,12 @@ def barred_by_version(author: UUID | None, requester: UUID | None) -> dict[UUID,
 def _revised_by(step_ids: list[UUID]) -> Mapping[UUID, list[UUID]]:
     found: dict[UUID, list[UUID]] = {}
     rows = _rows(
-        "SELECT step_id, author_person_id FROM ledger_revision"
-        " WHERE step_id = ANY(%s) AND kind = 'revised' AND author_person_id IS NOT NULL",
+        "SELECT step_id, author, author_person_id FROM ledger_revision WHERE step_id = ANY(%s) AND kind = 'revised'",
         step_ids,
     )
-    for row in rows:
-        found.setdefault(row.step_id, []).append(row.author_person_id)
+    for row in rows:  # where one proposed it and another accepted it, both had a hand in it
+        people = {row.author_person_id, _person(row.author)} - {None}
+        found.setdefault(row.step_id, []).extend(people)
     return found
 
 

@@ -11,6 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from opsledger.rules import settling
+from opsledger.rules.dependents import follow_reference
 from opsledger.rules.learning import HAPPENED, delivered, end_not_delivered, follow_attempts
 from opsledger.rules.next_step import Policies, may_look, tries_left
 from opsledger.rules.record import Hold, KnownBy, Operation, Step
@@ -127,7 +128,8 @@ def answered(operation: Operation, hold_id: str, given: Given, moment: Moment) -
     1. Refused (NotNow) when the hold is closed, the answer is not one of its own, or a reference belongs to another step.
     2. The answer is given to the step's attempts.
     3. The hold ends, unless the answer keeps it open.
-    4. Table 4 decides what follows.
+    4. Later requests that name another record of the step than its own, and were not sent, are made anew.
+    5. Table 4 decides what follows.
     """
     hold = next((one for one in operation.holds if one.id == hold_id), None)
     if hold is None:
@@ -141,6 +143,7 @@ def answered(operation: Operation, hold_id: str, given: Given, moment: Moment) -
     if given.answer not in KEEPS_OPEN:
         settling.close_hold(after, step)
     _APPLY[given.answer](after, step, _with_references(given, hold), moment)
+    follow_reference(after, step, moment)
     return settling.settled(after, moment)
 
 

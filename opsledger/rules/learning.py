@@ -80,9 +80,12 @@ def _is_in_dispute(operation: Operation, step: Step, attempt: Attempt) -> bool:
 def _add_statement(operation: Operation, step: Step, finding: Finding) -> None:
     hold = operation.hold_on(step.number)
     assert hold is not None
-    statements = hold.facts.get("statements", [])
-    if _heard(finding) not in statements:
-        hold.facts = {**hold.facts, "statements": [*statements, _heard(finding)]}
+    statements, heard = hold.facts.get("statements", []), _heard(finding)
+    told = [
+        {name: one.get(name) for name in heard} for one in statements if one
+    ]  # where it stands, may stand with it
+    if heard not in told:
+        hold.facts = {**hold.facts, "statements": [*statements, heard]}
 
 
 def _speaks_against_a_person(operation: Operation, step: Step, attempt: Attempt, finding: Finding) -> bool:

@@ -19,6 +19,7 @@ from opsledger.rules.identity import canonical_json
 from opsledger.rules.profile import Effect, FieldKind, Lookup, Settles
 from opsledger.rules.reading import Absent, Unreadable, Value, at, read_json, text_at
 from opsledger.rules.schedule import counts_as_look
+from opsledger.rules.words import error_words, field_words
 
 __all__ = [
     "FOUND_NOTHING",
@@ -79,6 +80,7 @@ class LookupVerdict:
     candidates: tuple[FoundRecord, ...] = ()
     counted: bool = False  # nothing was found, and this look counts towards proof of absence
     reference_taken_by: str | None = None  # the operation whose step holds the reference
+    compared: tuple[tuple[str, tuple[FieldRow, ...]], ...] = ()  # of several records: each with its fields
 
 
 def judge(
@@ -106,7 +108,13 @@ def judge(
     if len(own) > 1:
         references = tuple(record.reference for record in own)
         sentence = f"{len(own)} records carry this step's identity: {', '.join(references)}."
-        return LookupVerdict(LookAnswer.DUPLICATE, "several_records", sentence, references=references)
+        decisive, kinds = lookup_profile.decisive, lookup_profile.kinds
+        compared = tuple(
+            (record.reference, compare(request_fields, record.fields, decisive, kinds)) for record in own
+        )
+        return LookupVerdict(
+            LookAnswer.DUPLICATE, "several_records", sentence, references=references, compared=compared
+        )
     if own:
         return replace(
             _one_record(own[0], request_fields, lookup_profile, reference_taken_by, effect), candidates=alike
@@ -141,7 +149,7 @@ def _without_records(fact: LookupFact, lookup: Lookup) -> LookupVerdict:
             return LookupVerdict(LookAnswer.FAILED, "failed", sentence)
         sentence = "The destination says that it failed; whether that leaves an effect is not documented."
         return LookupVerdict(LookAnswer.NO_ANSWER, "failure_undocumented", sentence)
-    error = fact.error.replace("_", " ") or "no reason given"
+    error = error_words(fact.error)
     return LookupVerdict(
         LookAnswer.NO_ANSWER, "lookup_failed", f"The lookup failed ({error}). That is no answer."
     )
@@ -169,7 +177,9 @@ def _one_record(
         )
     different = [row.field for row in rows if not row.match]
     if different:
-        sentence = f"The record {reference} is this step's, but differs in {', '.join(different)}."
+        sentence = (
+            f"The record {reference} is this step's, but differs in {', '.join(map(field_words, different))}."
+        )
         return LookupVerdict(LookAnswer.DIFFERS, "field_differs", sentence, reference, rows=rows)
     if rows and all(row.ours is None for row in rows):  # two gaps are alike; that proves nothing
         sentence = f"The record {reference} carries this step's identity, but no decisive field to compare."

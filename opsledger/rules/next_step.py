@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from opsledger.rules.profile import ActionProfile, FinalEffectBy, ProtectionKind
 from opsledger.rules.protection import Protected, protected_until
-from opsledger.rules.record import Act, Operation, Performer, Step
+from opsledger.rules.record import Act, Attempt, KnownBy, Operation, Performer, Step
 from opsledger.rules.schedule import look_times
 from opsledger.rules.states import FINAL_STATES, NEVER_SENT_STATES, HoldReason, NoChange, Outcome, StepState
 
@@ -110,7 +110,7 @@ def _before_sending(operation: Operation, step: Step, policies: Policies, now: d
     if step.integrity_alarm:
         # the key was used for something else, or the bytes at hand are not the approved ones
         return Next(row=21, hold=HoldReason.INTEGRITY_ALARM, move=_unless(step, StepState.READY))
-    if not approval_stands(step, rendered, now):
+    if not approval_stands(operation, step, rendered, now):
         facts = {"revision": step.revision, "content_number": step.content_number}
         move = _unless(step, StepState.WAITING)
         return Next(row=8, hold=HoldReason.APPROVAL_NEEDED, move=move, facts=facts)
@@ -164,7 +164,7 @@ def _satisfied(operation: Operation, earlier: Step, policy: Policy) -> bool:
     return earlier.state in {StepState.CONFIRMED, StepState.SKIPPED}
 
 
-def approval_stands(step: Step, rendered: Rendered, now: datetime) -> bool:
+def approval_stands(operation: Operation, step: Step, rendered: Rendered, now: datetime) -> bool:
     """Whether this request may be sent as far as approval goes (law 7).
 
     A frozen request was compared when it was frozen, and is again when it is sent. An approval is good for a first send
@@ -176,22 +176,42 @@ def approval_stands(step: Step, rendered: Rendered, now: datetime) -> bool:
         return False
     if step.request_digest is None and rendered.content_digest != step.approved_digest:
         return False
-    return not step.never_left or step.approved_until is None or now < step.approved_until
+    return not first_send(operation, step) or step.approved_until is None or now < step.approved_until
+
+
+def _forgotten_and_absent(operation: Operation, attempt: Attempt) -> bool:
+    """Only an attempt that nobody remembers was opened when the operation was. What a person said of it stands as said."""
+    of_backup = attempt.opened_at == operation.created_at and attempt.known_by is not KnownBy.PERSON
+    return of_backup and attempt.no_change is NoChange.ABSENT
 
 
 def _too_late(operation: Operation, step: Step, now: datetime) -> bool:
-    return operation.not_after is not None and _waits_for_latest(step) and now >= operation.not_after
+    return (
+        operation.not_after is not None and _waits_for_latest(operation, step) and now >= operation.not_after
+    )
 
 
-def _waits_for_latest(step: Step) -> bool:
+def _waits_for_latest(operation: Operation, step: Step) -> bool:
     """The operation's `not_after` is for what was never sent; a person may have waived it."""
-    return step.never_left and not step.lateness_waived
+    return first_send(operation, step) and not step.lateness_waived
+
+
+def first_send(operation: Operation, step: Step) -> bool:
+    """Whether a send now would be the first of this revision, as far as anybody knows.
+
+    What a restored backup made unknown (its attempt was opened with the operation), and was then proved absent, was perhaps
+    never sent at all.
+    """
+    return all(
+        attempt.no_change is NoChange.NOT_SENT or _forgotten_and_absent(operation, attempt)
+        for attempt in step.attempts_now
+    )
 
 
 def _latest_first_send(operation: Operation, step: Step) -> datetime | None:
     """Until when a first send may be made: the operation's latest moment, and the end of its approval."""
-    latest = [operation.not_after] if _waits_for_latest(step) else []
-    if step.approval_needed and step.never_left:
+    latest = [operation.not_after] if _waits_for_latest(operation, step) else []
+    if step.approval_needed and first_send(operation, step):
         latest.append(step.approved_until)
     return min((moment for moment in latest if moment is not None), default=None)
 

@@ -16,6 +16,7 @@ from opsledger.rules.profile import ActionProfile, Meaning, ProtectionKind, Repl
 from opsledger.rules.reading import Absent, Unreadable, Value, at, read_json, reference_at, text_at
 from opsledger.rules.states import NoChange, Outcome
 from opsledger.rules.unanswered import left_without_reply, never_left
+from opsledger.rules.words import lasted
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def classify(
 
 def not_proven(lease_seconds: float) -> Verdict:
     """The lease ended and nothing was recorded: the request may or may not have been sent."""
-    return _unknown("lease_ended", f"Nothing was heard before the lease of {lease_seconds:.1f} s ended.")
+    return _unknown("lease_ended", f"Nothing was heard before the lease of {lasted(lease_seconds)} ended.")
 
 
 def classify_smtp(fact: SmtpFact) -> Verdict:
@@ -98,7 +99,7 @@ def classify_smtp(fact: SmtpFact) -> Verdict:
     said = f"The mail server answered {fact.code}" if fact.code else "The mail server gave no answer"
     lost = f"; then {fact.error}" if fact.error else ""
     when = "after" if fact.final_dot else "before"
-    sentence = f"{said} {when} the message was complete{lost} ({fact.elapsed_seconds:.1f} s)."
+    sentence = f"{said} {when} the message was complete{lost} ({lasted(fact.elapsed_seconds)})."
     refused = {4: NoChange.DEFERRED, 5: NoChange.REJECTED}.get((fact.code or 0) // 100)
     if refused:
         return Verdict(Outcome.NO_CHANGE, refused.value, sentence, no_change=refused)

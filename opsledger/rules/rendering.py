@@ -8,6 +8,7 @@ leave its segment.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -25,6 +26,10 @@ from opsledger.rules.templates import ABSENT, Absent, look_up, parse, whole
 
 MASK = "••••"
 _SHOWN_MAX = 4  # characters of a sensitive value that stay readable
+# one word with a digit in it, or digits in groups; not an e-mail address, not a sentence
+_ID_OR_NUMBER = re.compile(
+    r"(?=[^0-9]*[0-9])[A-Za-z0-9][A-Za-z0-9._:/#-]{0,127}|\+?[0-9(][0-9 ().,/-]{0,63}", re.ASCII
+)
 _DIGEST_FORMAT = b"opsledger request 1"
 _SAFE_PATH = "/:@!$&'()*+,;=%"
 _SAFE_ADDRESS = _SAFE_PATH + "?${}"
@@ -141,9 +146,13 @@ def render_text(template: str, values: Mapping[str, Any]) -> str:
 
 
 def mask(value: Any) -> str:
-    """A sensitive value as lists and logs show it: `••••4417`; short ones are hidden whole."""
+    """A sensitive value as lists and logs show it: `••••4417` for an id or a number, by which people tell records apart.
+
+    Short ones are hidden whole, and so is everything that people read: names, addresses, free texts.
+    """
     text = as_text(value)
-    return MASK + text[-_SHOWN_MAX:] if len(text) > 2 * _SHOWN_MAX - 1 else MASK
+    keeps_tail = len(text) > 2 * _SHOWN_MAX - 1 and _ID_OR_NUMBER.fullmatch(text) is not None
+    return MASK + text[-_SHOWN_MAX:] if keeps_tail else MASK
 
 
 def mask_fields(body: Any, paths: Iterable[str]) -> Any:

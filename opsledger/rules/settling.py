@@ -107,7 +107,7 @@ def renew_request(step: Step, *, content_number: int | None) -> None:
 def _freeze(operation: Operation, step: Step, policy: Policy, now: datetime) -> None:
     """Before the first attempt, and only what is approved where an approval is needed."""
     rendered = policy.render(operation, step)
-    if approval_stands(step, rendered, now):
+    if approval_stands(operation, step, rendered, now):
         step.request_digest = rendered.digest
 
 

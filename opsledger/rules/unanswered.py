@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from opsledger.rules.facts import Phase, SendFact
+from opsledger.rules.words import error_words, lasted
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,7 @@ def never_left(fact: SendFact) -> Observation | None:
 
 def _before_writing(fact: SendFact) -> str:
     where = fact.address or "the destination"
-    error = fact.error.replace("_", " ") or "no reason given"
-    after = f"{error}, {fact.elapsed_seconds:.1f} s"
+    after = f"{error_words(fact.error)}, {lasted(fact.elapsed_seconds)}"
     if fact.phase is Phase.PROXY and fact.status is not None:
         return f"The proxy answered {fact.status} instead of opening a way to the destination."
     if fact.error == "bad_request":
@@ -65,7 +65,7 @@ def left_without_reply(fact: SendFact) -> Observation:
         else "The request may have left in part"
     )
     began = f"Its reply (status {fact.status})" if fact.status is not None else "Its reply"
-    elapsed = f"{fact.elapsed_seconds:.1f} s"
+    elapsed = lasted(fact.elapsed_seconds)
     if fact.truncated or fact.error == "reply_too_large":
         return Observation(
             "reply_too_large", f"{left}. {began} is larger than is read here; its first bytes are kept."

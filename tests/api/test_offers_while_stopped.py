@@ -8,8 +8,10 @@ import pytest
 from api_world import World
 from django.utils import timezone
 
+from opsledger.ledger.actions.destinations import record_reachability, settle_pause, settle_resume
 from opsledger.ledger.actions.record import record_time_passed
 from opsledger.ledger.actions.sending import switch_sending
+from opsledger.ledger.actions.settle import By
 from opsledger.ledger.models import Destination, Hold, Step
 
 STOPS = ("paused_at", "access_refused_at", "circuit_opened_at")
@@ -69,3 +71,52 @@ def test_an_offer_at_a_destination_that_goes_on_is_held_when_nobody_claims_it(wo
     record_time_passed(10)
 
     assert Hold.objects.get(step=step).reason == "nobody_claimed"
+
+
+@pytest.mark.parametrize("how", ["a person resumes", "the circuit closes", "all sending is turned on"])
+def test_an_offer_has_its_whole_time_again_when_sending_goes_on(world: World, how: str) -> None:
+    """Also one whose time had not come while nobody could claim it."""
+    step = unclaimed(world)
+    neighbour = other_offer(world)
+    before = neighbour.act_at
+    {"a person resumes": resume, "the circuit closes": close_circuit, "all sending is turned on": turn_on}[
+        how
+    ](step)
+
+    step.refresh_from_db()
+    neighbour.refresh_from_db()
+
+    assert step.act_at is not None
+    assert step.act_at > timezone.now() + timedelta(minutes=1)
+    assert record_time_passed(10) == 0
+    assert not Hold.objects.filter(step=step).exists()
+    if how != "all sending is turned on":
+        assert neighbour.act_at == before
+
+
+def other_offer(world: World) -> Step:
+    """One at another destination, whose time runs on."""
+    assert world.record("order:2", "told").status_code == 201
+    soon = timezone.now() + timedelta(seconds=40)
+    Step.objects.filter(operation__operation_id="order:2", number=1).update(act_at=soon)
+    return Step.objects.get(operation__operation_id="order:2", number=1)
+
+
+def resume(step: Step) -> None:
+    by = By("person:test", "Test")
+    settle_pause(step.destination_id, Destination.objects.get(pk=step.destination_id).version, "Works.", by)
+    hold = Hold.objects.get(destination_id=step.destination_id, closed_at=None)
+    settle_resume(hold.pk, hold.version, 10.0, "They are done.", by)
+
+
+def close_circuit(step: Step) -> None:
+    record_reachability(set(), {step.destination_id: 1})
+    Destination.objects.filter(pk=step.destination_id).update(failures_in_a_row=9)
+    record_reachability(set(), {step.destination_id: 1})
+    assert Hold.objects.get(closed_at=None).reason == "circuit_open"
+    record_reachability({step.destination_id}, {})
+
+
+def turn_on(step: Step) -> None:
+    switch_sending(False, reason="the test says so", by="test")
+    switch_sending(True, reason="the test says so", by="test")

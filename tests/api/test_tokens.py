@@ -16,13 +16,22 @@ from opsledger.accounts.permissions import Scope
 from opsledger.api.calls import CALLS
 from opsledger.ledger.models import Operation, Refusal
 
-OP, ATT, HOLD, CV, RPL = (f"{prefix}_" + "0" * 26 for prefix in ("op", "att", "hold", "cv", "rpl"))
+OP, ATT, HOLD, CV, RPL, PROP = (
+    f"{prefix}_" + "0" * 26 for prefix in ("op", "att", "hold", "cv", "rpl", "prop")
+)
 
 
 def path_of(call: Any) -> str:
     return str(
         call.path.format(
-            operation=OP, step="create_task", attempt=ATT, hold=HOLD, content="c", version=CV, replay=RPL
+            operation=OP,
+            step="create_task",
+            attempt=ATT,
+            hold=HOLD,
+            content="c",
+            version=CV,
+            replay=RPL,
+            proposal=PROP,
         )
     )
 
@@ -50,6 +59,9 @@ MAY: dict[str, set[str]] = {
     "assign_hold": {"operator", "owner", "admin"},
     "note_hold": {"operator", "owner"},
     "check_hold": {"operator", "owner"},
+    "propose_answer": {"auto", "operator", "owner"},
+    "accept_proposal": {"owner"},
+    "dismiss_proposal": {"auto", "operator", "owner"},
     "propose_version": {"auto", "operator", "owner"},
     "propose_any_version": {"auto", "operator", "owner"},
     "list_versions": {"auto", "viewer", "operator", "owner", "admin"},

@@ -16,6 +16,7 @@ from scenes import EVERY_STEP_QUESTION, UNKNOWN, Scenes, hold_path, path_of
 
 from opsledger.accounts.roles import Role
 from opsledger.console import decision
+from opsledger.console.duplicates import field_of
 from opsledger.console.forms import by_person
 from opsledger.engine.wire import installed_wire
 from opsledger.journal.models import Entry
@@ -217,7 +218,8 @@ def test_other_answers_reach_the_ledger_with_what_they_need(scenes: Scenes) -> N
     client = client_of(scenes.owner)
     kept, differs, tries = scenes.duplicate(), scenes.differs(), scenes.exhausted()
     gone, proven, closed = scenes.rejected(), scenes.not_proven(), scenes.expired()
-    post(client, scenes, kept, "keep_one", kept_reference="T-58409", others_done="Ann deleted the other.")
+    told = {field_of("T-58401"): "Ann deleted the other."}
+    post(client, scenes, kept, "keep_one", kept_reference="T-58409", **told)
     post(client, scenes, differs, "ours")
     post(client, scenes, tries, "more_tries", tries="3")
     post(client, scenes, gone, "end_failed")

@@ -16,12 +16,16 @@ from opsledger.console.forms import by_person
 from opsledger.journal.models import Entry
 from opsledger.ledger.actions.assignment import NewRule, add_rule
 from opsledger.ledger.actions.lists import keep_list
+from opsledger.ledger.actions.propose import Thought, open_proposal
 from opsledger.ledger.actions.saved_views import save_view
+from opsledger.ledger.actions.settle import Decision
 from opsledger.ledger.models import ContentVersion, Definition, Evidence, Hold
 from opsledger.lib.ids import public
 from opsledger.rules.answers import Answer
 from opsledger.rules.bulk import Verb
+from opsledger.rules.content import AuthorKind
 from tests.bulk import begun, selected
+from tests.desk import AUTOMATION
 from tests.many_holds import an_incident
 
 
@@ -59,11 +63,21 @@ def addresses(scenes: Scenes) -> dict[str, tuple[str, str, dict[str, str], set[R
     by = by_person(scenes.owner)
     rule = f"/settings/rules/{public('rule', add_rule(scenes.desk.team.pk, NewRule(scenes.owner.pk), by))}/"
     view = f"/views/{public('view', save_view(scenes.desk.team.pk, None, 'Late', 'view=mine', scenes.owner.pk))}/"
+    automation = open_proposal(
+        hold.pk,
+        Decision(Answer.CLOSE_UNKNOWN, "It is gone.", hold.version),
+        AUTOMATION,
+        Thought(AuthorKind.MODEL, "reader"),
+    )
+    proposal = public("prop", automation.id)
     return {
         "settle": (settle, "hold", absent, owners),
         "close": (settle, "hold", version | reason | {"answer": "close"}, owners),
         "still unknown": (settle, "hold", later, operators),
-        "look up": (hold_path(hold, "look-up"), "hold", {"reference": "T-1"}, owners),
+        "look up": (hold_path(hold, "look-up"), "hold", {"reference": "T-1"}, operators),
+        "propose": (hold_path(hold, "propose"), "hold", absent, operators),
+        "accept a proposal": (f"/proposals/{proposal}/accept", "proposal", {"version": "0"}, owners),
+        "dismiss a proposal": (f"/proposals/{proposal}/dismiss", "proposal", {"reason": " "}, owners),
         "assign": (hold_path(hold, "assign"), "hold", {"owner": "none"}, operators | admin),
         "note on a hold": (hold_path(hold, "note"), "hold", {"text": " "}, operators),
         "check a hold": (hold_path(hold, "check"), "hold", {}, operators),
@@ -186,12 +200,14 @@ def test_what_a_viewer_may_not_do_is_not_on_the_page_which_says_why(scenes: Scen
     assert "To assign holds, you need the role" in inbox
 
 
-def test_an_operator_is_offered_still_unknown_only(scenes: Scenes) -> None:
+def test_an_operator_gives_still_unknown_and_proposes_the_rest(scenes: Scenes) -> None:
     import re
 
     opened = scenes.unknown()
     page = client_of(scenes.member("Omar", Role.OPERATOR)).get(path_of(opened)).content.decode()
-    assert re.findall(r'name="answer" value="(\w+)"', page) == ["unknown"]
+    assert re.findall(r'name="answer" value="(\w+)"', page) == ["happened", "absent", "unknown", "close"]
+    proposing = re.findall(r'<button class="btn p if (\w+)" formaction="[^"]+/propose"', page)
+    assert proposing == ["happened", "absent", "close"]
     assert "To settle a hold, you need the role owner" in markup.unescape(page)
 
 
@@ -235,7 +251,8 @@ def test_every_address_of_the_work_pages_is_covered_here(scenes: Scenes) -> None
         "channel",
     )  # covered by the tests of their pages
     settings = {name for name in names if name and any(word in name for word in of_settings)}
-    writes = {"settle_hold", "look_up_reference", "assign_hold", "note_hold", "check_hold", "reveal_event", "add_note",
+    writes = {"settle_hold", "propose_answer", "accept_proposal", "dismiss_proposal",
+              "look_up_reference", "assign_hold", "note_hold", "check_hold", "reveal_event", "add_note",
               "check_step", "cancel", "withdraw", "reveal", "reveal_evidence", "pause_destination", "resume_destination",
               "inbox_assign", "inbox_check", "decide_approval", "reveal_approval", "propose_version", "reveal_text",
               "decide_request", "reveal_request", "pause_replay", "resume_replay", "abort_replay",

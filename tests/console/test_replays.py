@@ -400,3 +400,22 @@ def test_a_plan_over_every_question_renders(scenes: Scenes) -> None:
     page = text_of(client_of(scenes.owner).get(plan_url(*operations)))
     assert all(op(one) in page for one in operations)
     assert "{detail}" not in page
+
+
+def test_the_start_says_after_how_many_unknown_outcomes_it_stops(scenes: Scenes) -> None:
+    client = client_of(scenes.owner)
+    page = client.get(plan_url(scenes.rejected())).content.decode()
+    assert '<option value="3" selected>3 unknown outcomes</option>' in page
+    opened = scenes.rejected()
+
+    wrong = client.post("/replays/start", form_of(client, opened, stop="7"))
+    done = client.post("/replays/start", form_of(client, opened, stop="1"))
+
+    assert wrong.status_code == 422
+    assert "Choose after how many unknown outcomes it stops." in wrong.content.decode()
+    assert done.status_code == 303
+    replay = Replay.objects.get()
+    assert replay.stop_after == 1
+    assert "It stops by itself after 1 unknown outcome." in client.get(done.url).content.decode()
+    Replay.objects.update(stopped_after=1)
+    assert "It paused by itself: 1 outcome of its steps is unknown." in client.get(done.url).content.decode()

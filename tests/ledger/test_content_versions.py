@@ -309,7 +309,7 @@ def test_sensitive_fields_are_masked_wherever_they_stand(cast: Cast) -> None:
     version = cast.newest()
     values = {field.name: (field.value, field.masked) for field in version.fields}
     assert values["sender"] == (LETTER["sender"], False)
-    assert values["text"] == ("•••• it.", True)
+    assert values["text"] == ("••••", True)
     assert LETTER["text"] not in str(version)
 
     shown = shown_request(cast.desk.step(opened).pk)

@@ -255,3 +255,65 @@ def test_people_end_it_as_it_was() -> None:
 
     assert (states(restored), restored.holds) == ([S.FAILED, S.FAILED], [])
     assert restored.state is backup.state
+
+
+# The latest moment of what was perhaps never sent
+
+
+def found_absent(world: World, operation: Operation) -> Operation:
+    """After the restored backup, lookups prove that it is not there."""
+    after = transitions.restored(operation, UNTIL, world.at(5))
+    assert states(after)[0] is S.UNKNOWN
+    return transitions.looked(after, 1, Look("absent", counted=True), world.at(7))
+
+
+def test_what_is_proven_absent_after_a_backup_is_not_sent_past_its_latest_moment() -> None:
+    world = two()
+
+    after = found_absent(world, world.opened(not_after=at(6)))
+
+    assert (states(after)[0], after.step(1).act) == (S.READY, Act.NONE)
+    assert reasons(after) == [R.TOO_LATE]
+
+
+def test_before_its_latest_moment_it_is_sent_and_not_after() -> None:
+    world = two()
+
+    after = found_absent(world, world.opened(not_after=at(9)))
+
+    assert (after.step(1).act, after.step(1).send_until) == (Act.SEND, at(9))
+    late = transitions.time_passed(after, world.at(9))
+    assert reasons(late) == [R.TOO_LATE]
+
+
+def test_its_approval_ends_as_that_of_a_first_send_does() -> None:
+    world = two()
+    operation = world.opened()
+    operation.step(1).approval_needed, operation.step(1).approved_digest = True, "content"
+    operation.step(1).approved_until = at(6)
+
+    after = found_absent(world, operation)
+
+    assert reasons(after) == [R.APPROVAL_NEEDED]
+
+
+def test_a_remembered_attempt_that_was_in_time_is_sent_again_all_the_same() -> None:
+    world = two()
+    operation = world.opened(not_after=at(6))
+    world.now = at(1)
+    operation = world.lose(world.claim(operation))
+
+    after = transitions.looked(operation, 1, Look("absent", counted=True), world.at(7))
+
+    assert (states(after)[0], after.step(1).act, reasons(after)) == (S.READY, Act.SEND, [])
+
+
+def test_a_person_may_send_it_past_its_latest_moment() -> None:
+    world = two()
+    world.policies = {number: policy() for number in world.policies}
+    operation = transitions.restored(world.opened(not_after=at(6)), UNTIL, world.at(7))
+    operation = transitions.time_passed(operation, world.moment)
+
+    after = say(world, operation, A.ABSENT_SEND_AGAIN)
+
+    assert (after.step(1).act, after.hold_on(1)) == (Act.SEND, None)

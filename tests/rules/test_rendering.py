@@ -339,6 +339,17 @@ def test_values_are_never_reached_by_attribute() -> None:
         ("12345678", "••••5678"),
         ("", "••••"),
         (Exact("1.10"), "••••"),
+        ("ACC-4417", "••••4417"),
+        ("DE89 3704 0044", "••••"),
+        ("+49 170 5550123", "••••0123"),
+        ("cus_9f8a/77ab12", "••••ab12"),
+        ("contact@customers.example", "••••"),
+        ("order77@customers.example", "••••"),
+        ("We will call you.", "••••"),
+        ("Room 4417 at noon", "••••"),
+        ("Johannes", "••••"),
+        ("Grün4417", "••••"),
+        ({"account": 12345678}, "••••"),
     ],
 )
 def test_sensitive_values_are_masked(value: Any, shown: str) -> None:
@@ -347,7 +358,7 @@ def test_sensitive_values_are_masked(value: Any, shown: str) -> None:
 
 def test_masked_fields_leave_their_neighbours_and_the_original() -> None:
     body = {"to": {"mail": "jo@mail.example", "name": "Jo"}, "x": 1}
-    assert mask_fields(body, ["to.mail", "gone", "x.y"]) == {"to": {"mail": "••••mple", "name": "Jo"}, "x": 1}
+    assert mask_fields(body, ["to.mail", "gone", "x.y"]) == {"to": {"mail": "••••", "name": "Jo"}, "x": 1}
     assert body["to"] == {"mail": "jo@mail.example", "name": "Jo"}
 
 

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from opsledger.accounts.roles import Permission, allowed
 from opsledger.console import decision, desk, wording
+from opsledger.console.duplicates import OTHERS
 from opsledger.console.evidence import BodyRow, compared_bodies
 from opsledger.console.forms import TYPED, Lacking, by_person, new_owner, read_decision, typed, version_of
 from opsledger.console.http import ConsoleRequest, back_to, page, see_other, wants_fragment
@@ -50,7 +51,7 @@ from opsledger.rules.answers import SENDS_AGAIN, Answer
 FIELDS = frozenset({*TYPED, "content.version", "revise"})
 
 
-def _hold(request: ConsoleRequest, public: str) -> Hold:
+def hold_or_404(request: ConsoleRequest, public: str) -> Hold:
     number = ids.parse("hold", public)
     hold = holds.hold_of(number, request.team_ids) if number else None
     if hold is None:
@@ -67,33 +68,38 @@ def settle(request: ConsoleRequest, hold: str) -> HttpResponse:
     3. All that an answer lacks is said at once.
     4. A typed reference is read at the destination before it confirms, where that can be done.
     """
-    row = _hold(request, hold)
+    row = hold_or_404(request, hold)
     if row.operation_id is None:
         return _settle_event(request, row)
     view = operation_of(row.operation_id, request.team_ids)
     assert view is not None
     if "refresh" in request.POST:
-        return _again(request, view, _typed(request), status=200)
+        return asked_again(request, view, asked_with(request), status=200)
     current = next((one for one in view.holds if one.record.id == row.pk), None)
     if current is None:
-        return _stale(request, view, row)
+        return stale_answer(request, view, row)
     cards = _offered(request, view, current)
     try:
         if version_of(request.POST) != current.record.version:
-            return _stale(request, view, row)
-        wanted = _wanted(request, view, current, cards)
-        reading = _read(request, view, current, wanted)
-        return _settle(request, view, current, wanted, reading)
-    except Lacking as why:
-        return _again(request, view, _typed(request, errors=why.errors))
-    except Refused as why:
-        field = why.field if why.field in FIELDS or why.field.startswith("params.") else "form"
-        return _again(request, view, _typed(request, errors={field: why.why}))
-    except _NotCompared as stop:
-        return _again(request, view, _typed(request, errors=stop.errors, reading=stop.reading))
+            return stale_answer(request, view, row)
+        wanted = wanted_decision(request, view, current, cards)
+        reading = read_typed(request, view, current, wanted)
+        return settle_decision(request, view, current, wanted, reading)
+    except (Lacking, Refused) as why:
+        return asked_again(request, view, asked_with(request, errors=errors_of(why)))
+    except NotCompared as stop:
+        return asked_again(request, view, asked_with(request, errors=stop.errors, reading=stop.reading))
 
 
-class _NotCompared(Exception):
+def errors_of(why: Lacking | Refused) -> dict[str, str]:
+    """What is wrong, by the panel's field; what belongs to none stands above the form."""
+    if isinstance(why, Lacking):
+        return why.errors
+    shown = why.field in FIELDS or why.field.startswith(("params.", f"{OTHERS}."))
+    return {why.field if shown else "form": why.why}
+
+
+class NotCompared(Exception):
     """The record under a typed reference was not found to be this one, and nobody has accepted that."""
 
     def __init__(self, reading: Reading, errors: dict[str, str]) -> None:
@@ -114,7 +120,7 @@ def _offered(request: ConsoleRequest, view: OperationView, current: HoldView) ->
     return cards
 
 
-def _wanted(
+def wanted_decision(
     request: ConsoleRequest, view: OperationView, current: HoldView, cards: list[decision.Card]
 ) -> Decision:
     step = view.step(current.record.step).step
@@ -129,7 +135,7 @@ def _wanted(
     )
 
 
-def _read(
+def read_typed(
     request: ConsoleRequest, view: OperationView, current: HoldView, wanted: Decision
 ) -> Reading | None:
     """What the destination shows under the typed reference; refuses to confirm what was not found to be this."""
@@ -140,15 +146,15 @@ def _read(
     reading = read_reference(step.id, str(wanted.reference))
     if reading.taken_by:
         said = _("Operation %(operation)s holds this reference already.") % {"operation": reading.taken_by}
-        raise _NotCompared(reading, {"reference": said})
+        raise NotCompared(reading, {"reference": said})
     if not reading.matches and request.POST.get("accept_difference") != reading.reference:
-        raise _NotCompared(
+        raise NotCompared(
             reading, {"accept_difference": _("Look at the comparison, and tick that you accept it.")}
         )
     return reading
 
 
-def _settle(
+def settle_decision(
     request: ConsoleRequest,
     view: OperationView,
     current: HoldView,
@@ -164,7 +170,7 @@ def _settle(
     try:
         settle_hold(current.record.id, wanted, by, extra=extra)
     except Stale as stale:
-        return _stale(request, view, stale.hold)
+        return stale_answer(request, view, stale.hold)
     if wanted.answer is Answer.STILL_UNKNOWN and request.POST.get("owner"):
         owner = new_owner(request)
         if (owner.pk if owner else None) != current.record.owner_id:
@@ -177,16 +183,16 @@ def _settle(
 # Stale
 
 
-def _stale(request: ConsoleRequest, view: OperationView, row: Hold) -> HttpResponse:
+def stale_answer(request: ConsoleRequest, view: OperationView, row: Hold) -> HttpResponse:
     """409 with what changed and a fresh panel. The same answer pressed twice is answered as the first time."""
     fresh = operation_of(view.record.id, request.team_ids)
     assert fresh is not None
     if _was_mine(request, row):
         messages.info(request, _("Your answer was recorded already."))
         return see_other(operations.next_url(fresh, request.POST))
-    asked = _typed(request)
+    asked = asked_with(request)
     asked.changed = _what_changed(row, fresh)
-    return _again(request, fresh, asked, status=409)
+    return asked_again(request, fresh, asked, status=409)
 
 
 def _was_mine(request: ConsoleRequest, row: Hold) -> bool:
@@ -224,7 +230,7 @@ def _what_changed(row: Hold, view: OperationView) -> str:
     ) % {"name": name, "answer": wording.given(row.answer), "time": when}
 
 
-def _typed(
+def asked_with(
     request: ConsoleRequest, *, errors: dict[str, str] | None = None, reading: Reading | None = None
 ) -> Asked:
     return Asked(typed=typed(request.POST), errors=errors or {}, reading=_shown(reading))
@@ -245,7 +251,9 @@ def _shown(reading: Reading | None) -> dict[str, Any] | None:
     }
 
 
-def _again(request: ConsoleRequest, view: OperationView, asked: Asked, *, status: int = 422) -> HttpResponse:
+def asked_again(
+    request: ConsoleRequest, view: OperationView, asked: Asked, *, status: int = 422
+) -> HttpResponse:
     """The page, or only the panel for htmx, with everything that was typed."""
     context = operations.context_of(request, view, asked)
     response = page(request, TEMPLATE, context, fragments=FRAGMENTS, fragment="decide", status=status)
@@ -261,17 +269,17 @@ def _again(request: ConsoleRequest, view: OperationView, asked: Asked, *, status
 @require_POST
 def look_up(request: ConsoleRequest, hold: str) -> HttpResponse:
     """Reads a typed reference at the destination and compares it. Reads only; the hold stays as it is."""
-    row = _hold(request, hold)
+    row = hold_or_404(request, hold)
     if row.operation_id is None or row.step_id is None:
         raise Http404(_("Only holds about a step have a reference."))
     view = operation_of(row.operation_id, request.team_ids)
     assert view is not None
-    operations.require_in(request, view.record.team_id, Permission.SETTLE)
+    operations.require_in(request, view.record.team_id, Permission.PROPOSE)
     reference = request.POST.get("reference", "")
     if not reference:
-        asked = _typed(request, errors={"reference": _("Type the reference that the destination shows.")})
-        return _again(request, view, asked)
-    asked = _typed(request, reading=read_reference(row.step_id, reference))
+        asked = asked_with(request, errors={"reference": _("Type the reference that the destination shows.")})
+        return asked_again(request, view, asked)
+    asked = asked_with(request, reading=read_reference(row.step_id, reference))
     asked.typed["answer"] = asked.typed["answer"] or "happened"
     if wants_fragment(request):
         number = next(one.step.number for one in view.steps if one.id == row.step_id)
@@ -284,13 +292,13 @@ def look_up(request: ConsoleRequest, hold: str) -> HttpResponse:
         return page(
             request, "operation/comparison.html", context, fragments=("comparison",), fragment="comparison"
         )
-    return _again(request, view, asked, status=200)
+    return asked_again(request, view, asked, status=200)
 
 
 @require_GET
 def watch(request: ConsoleRequest, hold: str) -> HttpResponse:
     """Whether the hold is still the one that the form was made on; asked for while somebody is typing."""
-    row = _hold(request, hold)
+    row = hold_or_404(request, hold)
     if not wants_fragment(request):
         return see_other(reverse("hold", args=[hold]))
     context = {
@@ -307,7 +315,7 @@ def watch(request: ConsoleRequest, hold: str) -> HttpResponse:
 
 @require_POST
 def assign(request: ConsoleRequest, hold: str) -> HttpResponse:
-    row = _hold(request, hold)
+    row = hold_or_404(request, hold)
     operations.require_in(request, row.team_id, Permission.ASSIGN)
     try:
         owner = new_owner(request)
@@ -326,7 +334,7 @@ def assign(request: ConsoleRequest, hold: str) -> HttpResponse:
 
 @require_POST
 def note(request: ConsoleRequest, hold: str) -> HttpResponse:
-    row = _hold(request, hold)
+    row = hold_or_404(request, hold)
     operations.require_in(request, row.team_id, Permission.NOTE)
     try:
         settle_note(row.pk, request.POST.get("text", ""), by_person(request.user))
@@ -338,7 +346,7 @@ def note(request: ConsoleRequest, hold: str) -> HttpResponse:
 
 @require_POST
 def check(request: ConsoleRequest, hold: str) -> HttpResponse:
-    row = _hold(request, hold)
+    row = hold_or_404(request, hold)
     operations.require_in(request, row.team_id, Permission.CHECK_NOW)
     if row.operation_id is None or row.step is None:
         messages.info(request, _("There is nothing to look up for this hold."))
@@ -387,7 +395,7 @@ def event_answers() -> list[EventAnswer]:
 @require_GET
 def hold_page(request: ConsoleRequest, hold: str) -> HttpResponse:
     """The page of a hold that has no other: about an event. The others lead to theirs."""
-    row = _hold(request, hold)
+    row = hold_or_404(request, hold)
     line = inbox.line_of(row.pk, request.team_ids)
     if row.event_id is None:
         if line is not None:
@@ -460,7 +468,7 @@ def _if_nobody(row: Hold, now: datetime) -> str:
 @require_POST
 def reveal_event(request: ConsoleRequest, hold: str) -> HttpResponse:
     """Shows what an event brought; written to the journal before."""
-    row = _hold(request, hold)
+    row = hold_or_404(request, hold)
     operations.require_in(request, row.team_id, Permission.REVEAL)
     if row.event_id is None:
         raise Http404(_("This hold is not about an event."))

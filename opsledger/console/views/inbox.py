@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from html import escape
@@ -29,6 +30,7 @@ from opsledger.console.vocabulary import rows_of
 from opsledger.ledger.actions.settle import Refused, settle_assign, settle_check
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.queries import holds, inbox, incidents
+from opsledger.ledger.queries.answer_proposals import proposers_of
 from opsledger.ledger.queries.inbox import View
 from opsledger.lib import ids
 from opsledger.rules.bulk import HOLDS_MAX, Verb
@@ -44,7 +46,10 @@ def inbox_page(request: ConsoleRequest) -> HttpResponse:
     found = _found(seen)
     counts = inbox.counts(request.team.pk, request.user.pk)
     may = _may(request)
-    maker = RowMaker(found.now, chosen.query(), request.user.pk, may["may_assign"], may["may_check"])
+    proposers = proposers_of([line.id for line in found.lines])
+    maker = RowMaker(
+        found.now, chosen.query(), request.user.pk, may["may_assign"], may["may_check"], proposers
+    )
     context = {
         "filter": chosen,
         "views": saved_views.tabs_of(request, seen, counts),
@@ -169,6 +174,7 @@ class RowMaker:
     person_id: UUID
     may_assign: bool = False
     may_check: bool = False
+    proposers: Mapping[UUID, list[str]] = field(default_factory=dict)  # by hold
 
     def row(self, line: inbox.HoldLine) -> dict[str, Any]:
         known = desk.known_of(line, self.now)
@@ -182,7 +188,7 @@ class RowMaker:
             "title": line.title or known.event,
             "called": text_id or line.title,
             "sub": _sub(text_id, line.destination_slug),
-            "knows": wording.what_we_know(known),
+            "knows": wording.with_proposals(wording.what_we_know(known), self.proposers.get(line.id, [])),
             "next": wording.next_decision(known),
             "protection": self._protection(line),
             "own": self._own(line, f"{hold}~{line.version}", text_id or line.title),

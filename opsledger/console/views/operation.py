@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from opsledger.accounts.models import Person, Team
 from opsledger.accounts.roles import Permission, Role, allowed, members_of
-from opsledger.console import decision, desk, story, wording
+from opsledger.console import answer_proposals, decision, desk, disputes, duplicates, story, wording
 from opsledger.console.evidence import evidence_file, shown_content, shown_params, shown_request
 from opsledger.console.filters import VIEWS, InboxFilter
 from opsledger.console.forms import by_person, version_of
@@ -38,7 +38,7 @@ from opsledger.ledger.queries.comparison import Findings, findings
 from opsledger.ledger.queries.operations import find_id
 from opsledger.ledger.queries.page import HoldView, OperationView, operation_of
 from opsledger.ledger.queries.replays import open_replays_of
-from opsledger.ledger.queries.timeline import EvidenceLine, content_of, names_of, story_of
+from opsledger.ledger.queries.timeline import EvidenceLine, Told, content_of, names_of, story_of
 from opsledger.lib import ids
 from opsledger.rules.answers import Answer
 from opsledger.rules.matching import FOUND_NOTHING, GAVE_NO_ANSWER
@@ -118,6 +118,7 @@ def context_of(request: ConsoleRequest, view: OperationView, asked: Asked | None
     team, roles = team_and_roles(request, view.record.team_id)
     here = {permission.value: allowed(roles, permission) for permission in Permission}
     hold = _chosen_hold(request, view)
+    asked.typed = asked.typed or answer_proposals.asked_for(request.GET, hold, _sensitive(view))
     told = story_of(view.record.id, before=_before(request))
     names = names_of(_actors(told))
     teller = story.Teller(view, {str(one.id): one for one in view.record.evidence}, names)
@@ -148,7 +149,8 @@ def context_of(request: ConsoleRequest, view: OperationView, asked: Asked | None
         "is_older": bool(_before(request)),
         "now": view.now,
         "notes": [item for item in items if item.icon == "pen"],
-        "evidence": [_evidence_line(one) for one in view.record.evidence],
+        "evidence": _evidence_lines(view.record.evidence),
+        "evidence_count": len(view.record.evidence),
         "params": shown_params(view, reveal=asked.reveal),
         "requests": [shown_request(one, reveal=asked.reveal) for one in view.steps if one.digest],
         "revealed": asked.reveal,
@@ -164,8 +166,12 @@ def context_of(request: ConsoleRequest, view: OperationView, asked: Asked | None
             for replay_id, name in open_replays_of(view.record.id)
         ],
         "may_cancel": here["cancel"] and not view.final and not view.record.cancelled,
-        **_decision(view, hold, asked, roles),
+        **_decision(view, hold, asked, roles, request.user.pk, told.told),
     }
+
+
+def _sensitive(view: OperationView) -> frozenset[str]:
+    return frozenset(param.name for param in view.workflow.params if param.sensitive)
 
 
 def _chosen_hold(request: ConsoleRequest, view: OperationView) -> HoldView | None:
@@ -176,7 +182,12 @@ def _chosen_hold(request: ConsoleRequest, view: OperationView) -> HoldView | Non
 
 
 def _decision(
-    view: OperationView, hold: HoldView | None, asked: Asked, roles: frozenset[Role]
+    view: OperationView,
+    hold: HoldView | None,
+    asked: Asked,
+    roles: frozenset[Role],
+    person_id: UUID,
+    told: list[Told],
 ) -> dict[str, Any]:
     if hold is None:
         return {"hold": None}
@@ -184,7 +195,8 @@ def _decision(
     may = frozenset(
         answer for answer in Answer if allowed(roles, DECISION_PERMISSIONS.get(answer, Permission.SETTLE))
     )
-    cards = decision.cards_of(view, hold, found, may, desk.clock)
+    may_propose = allowed(roles, Permission.PROPOSE)
+    cards = decision.cards_of(view, hold, found, may, desk.clock, may_propose=may_propose)
     line = inbox.line_of(hold.record.id, [view.record.team_id])
     if line is None:
         return {"hold": None}
@@ -202,6 +214,10 @@ def _decision(
         "knows": _sentences(view, hold, found, known),
         "found": found,
         "cards": cards,
+        "proposals": answer_proposals.lines_of(hold, may, person_id, view.now),
+        "may_settle": allowed(roles, Permission.SETTLE),
+        "dispute": disputes.dispute_of(view, hold, told),
+        "duplicates": duplicates.duplicates_of(view, hold, asked.typed, asked.errors),
         "chosen": asked.typed.get("answer") or decision.default_card(cards),
         "protection": protection_of_step(view, hold.record.step),
         "sending_again": wording.sending_again(
@@ -412,7 +428,20 @@ def _list_query(request: ConsoleRequest) -> str:
     return InboxFilter.read(request.GET, request.team.pk, request.user.pk).query()
 
 
-def _evidence_line(one: Any) -> dict[str, Any]:
+def _evidence_lines(evidence: list[EvidenceLine]) -> list[dict[str, Any]]:
+    """Newest first. Lookups of a step that brought the same are one line, with a count; the newest stands for them."""
+    lines: dict[Any, dict[str, Any]] = {}
+    for one in evidence:
+        same = (one.step, one.says, one.sentence) if one.kind == "lookup" else one.id
+        if same in lines:
+            lines[same]["times"] += 1
+            lines[same]["first_at"] = one.received_at
+        else:
+            lines[same] = _evidence_line(one)
+    return list(lines.values())
+
+
+def _evidence_line(one: EvidenceLine) -> dict[str, Any]:
     return {
         "public": ids.public("ev", one.id),
         "icon": {"lookup": "search", "reply": "attempt", "statement": "user"}.get(one.kind, "event"),
@@ -421,6 +450,8 @@ def _evidence_line(one: Any) -> dict[str, Any]:
         "late": one.late,
         "step": one.step,
         "size": one.size,
+        "times": 1,
+        "first_at": one.received_at,
     }
 
 
@@ -438,7 +469,8 @@ def _actors(told: Any) -> set[str]:
     named = [entry.body.get(name) for entry in told.told for name in ("owner", "from", "to")]
     given = (one for entry in told.told for one in (entry.body.get("given") or {}).values())
     owners = {f"person:{one}" for one in named if isinstance(one, str)}
-    return actors | owners | {f"person:{one['owner']}" for one in given}
+    proposers = {str(entry.body["proposed_by"]) for entry in told.told if entry.body.get("proposed_by")}
+    return actors | owners | proposers | {f"person:{one['owner']}" for one in given}
 
 
 def _before(request: ConsoleRequest) -> int | None:

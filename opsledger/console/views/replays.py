@@ -183,7 +183,8 @@ def _plan_context(request: ConsoleRequest, made: Plan, query: str, **more: Any) 
     frozen = freeze(made, request.user.pk)
     context = replay_pages.plan_context(made, frozen, query, database_now())
     return context | {
-        "typed": {},
+        "typed": {"stop": str(STOPS[1])},
+        "stops": [str(one) for one in STOPS],
         "errors": {},
         "rates": {one.slug: f"{one.sends_per_second:g}" for one in made.destinations},
         "ticked": set(),
@@ -233,8 +234,20 @@ def _start(request: ConsoleRequest) -> Start:
         plan_digest=request.POST.get("plan_digest", ""),
         touches=frozenset(request.POST.getlist("touches")),
         per_second=_rates(request.POST),
+        stop_after=_stop_after(request.POST.get("stop", "")),
         mended=request.POST.get("mended") == "yes",
     )
+
+
+STOPS = (1, 3, 10, 100)  # unknown outcomes, to choose from; the second is chosen at first
+
+
+def _stop_after(text: str) -> int | None:
+    if text in {"", "never"}:
+        return None
+    if text not in {str(one) for one in STOPS}:
+        raise Refused(_("Choose after how many unknown outcomes it stops."), field="stop_after_unknown")
+    return int(text)
 
 
 def _rates(post: Mapping[str, Any]) -> dict[str, float]:
@@ -258,7 +271,7 @@ def _again(request: ConsoleRequest, made: Plan) -> dict[str, Any]:
         one.slug: request.POST.get(f"rate:{one.slug}", f"{one.sends_per_second:g}")
         for one in made.destinations
     }
-    typed = {name: request.POST.get(name, "") for name in ("name", "reason", "mended")}
+    typed = {name: request.POST.get(name, "") for name in ("name", "reason", "mended", "stop")}
     return _plan_context(
         request,
         made,

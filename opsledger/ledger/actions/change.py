@@ -94,6 +94,7 @@ def change_here(changes: Mapping[UUID, Change]) -> dict[UUID, Changed]:
         one = changes[operation_id]
         moment = Moment(whole.now, whole.policies, lambda: str(new_id()))
         after = _follow_content(one, whole, one.decide(whole, moment), moment)
+        _name_sources(one, whole, after)
         changed = Changed(whole, after)
         done[operation_id] = changed
         writing.append((one, changed))
@@ -149,6 +150,18 @@ def name_unapprovable(written: Iterable[Changed], recorders: Mapping[UUID, str] 
     nobody = without_approver([asked for _, asked in asking])
     for hold, asked in asking:
         hold.facts = {**hold.facts, NOBODY_MAY: asked.step_id in nobody}
+
+
+def _name_sources(one: Change, loaded: Loaded, after: Operation) -> None:
+    """Says of a statement that was just heard in a dispute when it was, and which evidence it stands in."""
+    before = {hold.id: hold.facts.get("statements") or [] for hold in loaded.record.holds}
+    for hold in after.holds:
+        statements = hold.facts.get("statements") or []
+        was_said = max(len(before.get(hold.id, ())), 1)  # the first is what is contradicted
+        if hold.reason is not HoldReason.DISPUTED or not one.evidence or len(statements) <= was_said:
+            continue
+        source = {"evidence": str(one.evidence[0].id), "at": loaded.now.isoformat()}
+        hold.facts = {**hold.facts, "statements": [*statements[:-1], {**statements[-1], **source}]}
 
 
 NOBODY_MAY = "nobody_may_approve"

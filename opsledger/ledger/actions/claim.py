@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -122,12 +124,20 @@ def _give_back(room: dict[UUID, int], rows: list[ClaimedSend]) -> None:
         log.warning("unused room was not given back (%s)", type(why).__name__)
 
 
-def claim_looks(limit: int) -> list[ClaimedLook]:
-    """At most `limit` lookups that are due. A lookup whose worker dies is due again when its lease has ended."""
+def claim_looks(
+    limit: int, *, each: int | None = None, busy: Mapping[UUID, int] | None = None
+) -> list[ClaimedLook]:
+    """At most `limit` lookups that are due. A lookup whose worker dies is due again when its lease has ended.
+
+    `each`: the most of one destination, less those that the caller has in hand already (`busy`); `limit` when absent. The
+    destinations take turns, the one that waits longest first.
+    """
     if limit < 1:
         return []
     with transaction.atomic(durable=True):
-        return _fetch(ClaimedLook, "claim_looks", {"limit": limit})
+        in_hand = json.dumps({str(destination_id): count for destination_id, count in (busy or {}).items()})
+        asked = {"limit": limit, "each": limit if each is None else each, "busy": in_hand}
+        return _fetch(ClaimedLook, "claim_looks", asked)
 
 
 def _fetch(shape: type[Any], name: str, parameters: dict[str, Any]) -> list[Any]:

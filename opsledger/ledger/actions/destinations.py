@@ -12,6 +12,7 @@ from django.db.models import F
 from opsledger.journal.append import Line, append, body, keep_text
 from opsledger.ledger import assignment
 from opsledger.ledger.actions.claim import TRIAL_EVERY_SECONDS
+from opsledger.ledger.actions.offers import begin_offers_anew
 from opsledger.ledger.actions.settle import By, Refused, Stale
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Destination, Hold
@@ -64,6 +65,8 @@ def record_reachability(
     Writes nothing for a destination that was fine and is fine: its row is not a place where every send meets.
     """
     for destination_id in _with_failures(good):
+        if Destination.objects.filter(pk=destination_id, circuit_opened_at__isnull=False).exists():
+            begin_offers_anew(destination_id)
         with transaction.atomic():  # both or neither: a circuit must not stay open with no failures counted
             Destination.objects.filter(pk=destination_id).update(failures_in_a_row=0)
             _go_on(destination_id, HoldReason.CIRCUIT_OPEN, "evidence", "engine", {"good_reply": True})
@@ -137,6 +140,9 @@ def settle_resume(hold_id: UUID, version: int, rate_per_second: float, reason: s
         raise Refused("Write the reason; it is kept with the decision.", field="reason")
     if not 0.01 <= rate_per_second <= 10_000:
         raise Refused("The rate must be between 0.01 and 10,000 a second.", field="rate")
+    asked = Hold.objects.get(pk=hold_id)
+    if asked.destination_id is not None and (asked.version, asked.closed_at) == (version, None):
+        begin_offers_anew(asked.destination_id)
     with transaction.atomic(durable=True):
         hold = Hold.objects.get(pk=hold_id)
         if hold.destination_id is None:

@@ -275,6 +275,9 @@ def _carries_ours(record: FoundRecord, one: Looked) -> bool:
     return not record.reference and bool(one.identity) and record.identity == one.identity
 
 
+RECORDS_SHOWN_MAX = 20  # of several records with one identity, those whose fields are kept for the page
+
+
 def _shown(verdict: LookupVerdict, sensitive: Collection[str]) -> dict[str, Any]:
     """What the page shows of a lookup, with sensitive values masked."""
     shown: dict[str, Any] = {"looked": verdict.answer.value, "look_sentence": verdict.sentence}
@@ -282,6 +285,10 @@ def _shown(verdict: LookupVerdict, sensitive: Collection[str]) -> dict[str, Any]
         shown["reference"] = verdict.reference
     if verdict.references:
         shown["references"] = list(verdict.references)
+        shown["records"] = [
+            {"reference": reference, "rows": [_row(row, sensitive) for row in rows]}
+            for reference, rows in verdict.compared[:RECORDS_SHOWN_MAX]
+        ]
     if verdict.rows:
         shown["rows"] = [_row(row, sensitive) for row in verdict.rows]
     if verdict.candidates:
@@ -327,14 +334,14 @@ def _in_rounds(
             cursor.execute(query, [*place, limit])
             rows = cursor.fetchall()
         if rows:
-            count += _change_what_can_be(changes_of(rows))
+            count += change_what_can_be(changes_of(rows))
         if len(rows) < limit:
             break
         place = rows[-1][0], rows[-1][1]
     return count
 
 
-def _change_what_can_be(changes: dict[UUID, Change]) -> int:
+def change_what_can_be(changes: dict[UUID, Change]) -> int:
     """All together; when that breaks one by one, so that one record that can't be changed holds up no other."""
     try:
         return len(change(changes))
@@ -385,7 +392,7 @@ def _deadlines(rows: list[Any]) -> dict[UUID, Change]:
     stopped: dict[UUID, set[int]] = {}
     for _, _, operation_id, number, is_stopped in rows:
         stopped.setdefault(operation_id, set()).update({number} if is_stopped else ())
-    return {operation_id: _time_passed(numbers) for operation_id, numbers in stopped.items()}
+    return {operation_id: time_passed_at(numbers) for operation_id, numbers in stopped.items()}
 
 
 _DEADLINES = """
@@ -407,7 +414,9 @@ SELECT s.act_at, s.id, s.operation_id, s.number,
 """
 
 
-def _time_passed(stopped: Collection[int]) -> Change:
+def time_passed_at(stopped: Collection[int]) -> Change:
+    """Table 4 once more; offers of the steps that are `stopped` begin anew."""
+
     def decide(loaded: Loaded, moment: Moment) -> Operation:
         return transitions.time_passed(loaded.record, moment, stopped=stopped)
 

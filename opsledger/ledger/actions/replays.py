@@ -13,6 +13,7 @@ from django.db import IntegrityError, connection, transaction
 
 from opsledger.journal.append import Line, append, body, keep_text
 from opsledger.ledger.actions.notices import News, tell_here
+from opsledger.ledger.actions.replay_stops import STOP_AFTER_MAX
 from opsledger.ledger.actions.settle import REASON_LENGTH_MAX, By, Refused
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Replay, ReplayDestination
@@ -54,6 +55,7 @@ class Start:
     plan_digest: str
     touches: frozenset[str]  # the destinations that were ticked
     per_second: Mapping[str, float] = field(default_factory=dict)  # by destination; else its own rate
+    stop_after: int | None = None  # unknown outcomes, at which it pauses by itself
     mended: bool = False  # the cause of each rejection was mended at the destination
 
 
@@ -107,6 +109,10 @@ def _check(start: Start) -> None:
         raise Refused(f"The name must be one line of at most {NAME_LENGTH_MAX} characters.", field="name")
     if not start.reason.strip():
         raise Refused("Write the reason; it is kept with the replay.", field="reason")
+    if start.stop_after is not None and not 1 <= start.stop_after <= STOP_AFTER_MAX:
+        raise Refused(
+            f"It can stop after 1 to {STOP_AFTER_MAX} unknown outcomes.", field="stop_after_unknown"
+        )
     if len(start.reason) > REASON_LENGTH_MAX:
         raise Refused(
             f"The reason is longer than {REASON_LENGTH_MAX} characters; nothing was lost.", field="reason"
@@ -184,7 +190,7 @@ def _written(plan: Plan, frozen: FrozenPlan, start: Start, by: By, paces: Mappin
                 id=plan.id, team_id=plan.team_id, name=start.name.strip(), scope=plan.scope, reason="",
                 statement_id=plan.statement.id if plan.statement else None, plan_digest=frozen.digest,
                 actor=by.actor, started_by_id=by.person_id, started_at=now,
-                item_count=len(plan.items), **counts,
+                item_count=len(plan.items), stop_after=start.stop_after, **counts,
             )
         ],
         ignore_conflicts=True,
@@ -204,6 +210,7 @@ def _written(plan: Plan, frozen: FrozenPlan, start: Start, by: By, paces: Mappin
         "items": len(plan.items),
         "counts": counts,
         "mended": start.mended,
+        "stop_after": start.stop_after,
         "newest": sorted(plan.newest),
         "per_second": {one.slug: paces[one.id] for one in plan.destinations},
         **_stated(plan),
@@ -306,7 +313,10 @@ def _decide(
         if replay.version != version or replay.state not in {state.value for state in come_from}:
             raise ReplayMoved(replay)
         replay.state, replay.version, replay.changed_by = to.value, version + 1, by.name
-        replay.save(update_fields=["state", "version", "changed_by"])
+        replay.stopped_after = None  # a person has decided since
+        if to is ReplayState.RUNNING:
+            replay.running_since = database_now()
+        replay.save(update_fields=["state", "version", "changed_by", "stopped_after", "running_since"])
         append([Line("replay", replay_id, kind, by.actor, body({"reason": keep_text(replay_id, reason)}))])
         end_if_over(replay)
         return replay

@@ -9,6 +9,7 @@ from django.db import connection, transaction
 
 from opsledger.journal.append import Line, append, body, keep_text
 from opsledger.ledger.actions.change import Change, change
+from opsledger.ledger.actions.offers import begin_offers_anew
 from opsledger.ledger.actions.settle import Refused
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import SENDING_ID, SendingSwitch
@@ -30,6 +31,8 @@ def switch_sending(sending: bool, *, reason: str, by: str) -> None:
     if not reason.strip():
         raise Refused("Write the reason; it is kept with the decision.", field="reason")
     kept = projection(reason)
+    if sending and not SendingSwitch.objects.get(pk=1).sending:
+        begin_offers_anew(None)
     with transaction.atomic(durable=True):
         was = SendingSwitch.objects.select_for_update().get(pk=1).sending
         facts = {"sending": sending, "was": was, "reason": keep_text(SENDING_ID, kept)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -15,9 +16,11 @@ from opsledger.ledger.actions import revise
 from opsledger.ledger.actions.change import Change, Changed, NewEvidence, change_here
 from opsledger.ledger.actions.hold_lines import line_of_hold
 from opsledger.ledger.actions.notices import News, tell_here
+from opsledger.ledger.actions.proposed import Accepted, NotOpen, accept_here
 from opsledger.ledger.actions.record import statement_evidence
 from opsledger.ledger.actions.references import once_more, references_of, taken_by_other, taken_from
 from opsledger.ledger.approvals import replaced_by
+from opsledger.ledger.definitions import reference_key
 from opsledger.ledger.models import ContentVersion, Hold
 from opsledger.ledger.models import Operation as OperationRow
 from opsledger.ledger.records import Loaded, lock
@@ -76,9 +79,12 @@ class Decision:
     )
     replaced_by: str = ""
     ticket: str = ""
+    # of several records: for each that is not kept, what was done with it and with what depends on it
+    others: Mapping[str, str] = field(default_factory=dict)
     # of a revision: the parameters that change (None takes one away), and another content version by id and number
     params: Mapping[str, Any] = field(default_factory=dict)
     content: tuple[str, int] | None = None
+    proposal: UUID | None = None  # the proposed answer that is accepted with it
 
 
 REASON_LENGTH_MAX = 4000
@@ -96,7 +102,7 @@ def settle_hold(hold_id: UUID, decision: Decision, by: By, *, extra: tuple[NewEv
     4. Rows, statement, reason and journal line are written together.
     5. Another step took the reference at the same moment: all of it again, and now its holder is known.
     """
-    _check(decision)
+    check_decision(decision)
     return once_more(lambda: _settle_hold(hold_id, decision, by, extra))
 
 
@@ -111,14 +117,28 @@ def _settle_hold(hold_id: UUID, decision: Decision, by: By, extra: tuple[NewEvid
         if hold.version != decision.version or hold.closed_at is not None:
             raise Stale(hold)
         _still_sendable(hold, decision)
+        if decision.answer is Answer.KEEP_ONE:
+            _others_told(hold, decision)
         if decision.answer in NAMES_REFERENCE:
             _still_free(decision.reference, taken_by_other(hold.step, decision.reference))
         replacement = _replacement(hold, decision) if decision.answer is Answer.REPLACED else None
-        one = answer_change(hold, decision, by, extra=extra, replacement=replacement, content=content)
+        accepted = _accepted(hold, decision, by)
+        one = answer_change(
+            hold, decision, by, extra=extra, replacement=replacement, content=content, accepted=accepted
+        )
         changed = change_here({hold.operation_id: one})[hold.operation_id]
         if decision.answer is Answer.STILL_UNKNOWN:
             _keep_open(hold, decision)
         return changed
+
+
+def _accepted(hold: Hold, decision: Decision, by: By) -> Accepted | None:
+    if decision.proposal is None:
+        return None
+    try:
+        return accept_here(decision.proposal, hold, by.actor)
+    except NotOpen as why:
+        raise Refused(str(why)) from why
 
 
 def _content_for(hold: Hold, decision: Decision) -> ContentVersion | None:
@@ -156,6 +176,41 @@ def _replaced_stays_still(loaded: Loaded, after: Operation) -> None:
         )
 
 
+def _others_told(hold: Hold, decision: Decision) -> None:
+    """One of the records that were found is kept; of each other it is said what was done with it. Nothing is deleted."""
+    found = records_of(hold)
+    if found and decision.reference not in found:
+        raise Refused(f"Choose one of the records that were found: {', '.join(found)}.", field="reference")
+    for other in found:
+        text = decision.others.get(other, "")
+        if other != decision.reference and not text.strip():
+            raise Refused(
+                f"Say what was done with record {other}, and with what depends on it.",
+                field=f"others.{other}",
+            )
+        if len(text) > REASON_LENGTH_MAX:
+            raise Refused(
+                f"What is said of record {other} is longer than {REASON_LENGTH_MAX} characters; nothing was lost.",
+                field=f"others.{other}",
+            )
+
+
+def records_of(hold: Hold) -> list[str]:
+    """The references of the records that a hold *duplicate found* is about, as the rules listed them."""
+    found = json.loads(hold.facts).get("references")
+    return [str(one) for one in found] if isinstance(found, list) else []
+
+
+def _others_kept(hold: Hold, decision: Decision) -> dict[str, Any]:
+    """What the journal keeps of the records that are not kept: their digests, and the texts outside of it."""
+    others = [one for one in records_of(hold) if one != decision.reference]
+    if decision.answer is not Answer.KEEP_ONE or not others:
+        return {}
+    assert hold.operation_id is not None
+    texts = {f"other_{n}": keep_text(hold.operation_id, decision.others[one]) for n, one in enumerate(others)}
+    return {"extra_records": [reference_key(one) for one in others], **texts}
+
+
 def _still_free(reference: str | None, taken_by: str | None) -> None:
     if taken_by is not None:
         raise Refused(f"Reference {reference} already belongs to operation {taken_by}.", field="reference")
@@ -185,7 +240,8 @@ def _replacement(hold: Hold, decision: Decision) -> UUID:
     return found.pk
 
 
-def _check(decision: Decision) -> None:
+def check_decision(decision: Decision) -> None:
+    """Whether an answer has what it needs by itself; Refused names the field that it lacks."""
     if not decision.reason.strip():
         raise Refused(
             "Write the reason: what you saw, and where. It is kept with the decision.", field="reason"
@@ -220,6 +276,7 @@ def answer_change(
     extra: tuple[NewEvidence, ...] = (),
     replacement: UUID | None = None,
     content: ContentVersion | None = None,
+    accepted: Accepted | None = None,
     facts: Mapping[str, Any] | None = None,
 ) -> Change:
     """What an answer makes of the hold's operation. `facts`: more for the journal's line; no free text.
@@ -263,11 +320,16 @@ def answer_change(
         kind="answered",
         actor=by.actor,
         decide=decide,
-        facts={**(facts or {}), **({"replacement": str(replacement)} if replacement else {})},
+        facts={
+            **(facts or {}),
+            **(accepted.facts if accepted else {}),
+            **({"replacement": str(replacement)} if replacement else {}),
+        },
         evidence=extra,
         closed_by=by.actor,
         answer=decision.answer.value,
-        author_person=by.person_id,
+        # a revision's author is whoever accepts it, its author as a person whoever thought it up; neither may approve it
+        author_person=(accepted and accepted.person_id) or by.person_id,
     )
     return made
 
@@ -287,6 +349,7 @@ def _say(made: Change, hold: Hold, decision: Decision, by: By) -> None:
         "tries": decision.tries if decision.answer is Answer.MORE_TRIES else None,
         "reason": reason,
         **_texts(hold.operation_id, decision),
+        **_others_kept(hold, decision),
     }
     made.facts = {**{name: value for name, value in facts.items() if value not in (None, "")}, **made.facts}
     says = f"{by.name}: {decision.answer.value.replace('_', ' ')}"

@@ -21,6 +21,7 @@ from opsledger.ledger.models.operations import (
     Step,
     StepRequest,
 )
+from opsledger.ledger.models.proposals import Proposal
 from opsledger.ledger.models.replays import Replay, ReplayDestination, ReplayItem
 from opsledger.ledger.models.saved_views import SavedView
 from opsledger.ledger.models.workers import Canary
@@ -54,6 +55,7 @@ __all__ = [
     "Operation",
     "OperationEvent",
     "OperationParams",
+    "Proposal",
     "ProviderStatement",
     "RawBody",
     "ReadReference",

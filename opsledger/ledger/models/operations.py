@@ -225,6 +225,9 @@ class Step(models.Model):
         indexes = [
             models.Index(fields=["destination", "act_at"], condition=Q(act="send"), name="step_to_be_sent"),
             models.Index(
+                fields=["destination", "act_at", "id"], condition=Q(act="look"), name="step_to_be_looked_up"
+            ),
+            models.Index(
                 fields=["act", "act_at"],
                 condition=Q(act__in=["offer", "lease", "look", "await"]),
                 name="step_due",

@@ -39,6 +39,13 @@ class Replay(models.Model):
     started_at = models.DateTimeField()
     changed_by = models.TextField(default="")  # the name of who paused, resumed or aborted it last
     ended_at = models.DateTimeField(null=True)
+    stop_after = models.SmallIntegerField(
+        null=True
+    )  # unknown outcomes, at which it pauses by itself; null: it does not
+    running_since = models.DateTimeField(null=True)  # when it was resumed last; null: since it was started
+    stopped_after = models.SmallIntegerField(
+        null=True
+    )  # unknown outcomes at which it paused by itself, while it is so
     item_count = models.IntegerField()
     recovered_count = models.IntegerField(default=0)
     accepted_count = models.IntegerField(default=0)
@@ -62,6 +69,10 @@ class Replay(models.Model):
                 condition=Q(state__in=_OPEN, ended_at__isnull=True)
                 | (~Q(state__in=_OPEN) & Q(ended_at__isnull=False)),
                 name="replay_ended_iff_state_is_final",
+            ),
+            models.CheckConstraint(
+                condition=Q(stop_after__isnull=True) | Q(stop_after__gte=1),
+                name="replay_stops_after_one_unknown_or_more",
             ),
             models.CheckConstraint(
                 condition=Q(state__in=_OPEN) | Q(waiting_count=0, started_count=0),

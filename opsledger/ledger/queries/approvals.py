@@ -24,7 +24,7 @@ WITH holds AS (
     SELECT h.operation_id, h.step_id FROM ledger_hold h
      WHERE h.team_id = ANY(%(teams)s) AND h.closed_at IS NULL AND h.reason = 'approval_needed' LIMIT %(most)s
 ), asking AS (
-    SELECT o.content_id, s.content_number, s.id AS step_id, r.author_person_id,
+    SELECT o.content_id, s.content_number, s.id AS step_id, r.author_person_id, r.author,
            coalesce(r.kind = 'revised', s.content_number IS NULL) AS alone, o.id AS operation_id
       FROM holds h
       JOIN ledger_operation o ON o.id = h.operation_id
@@ -39,6 +39,7 @@ SELECT (SELECT count(*) FROM ledger_contentversion v
      + (SELECT count(*) FROM asking a
           LEFT JOIN ledger_contentversion v ON v.of_id = a.content_id AND v.number = a.content_number
          WHERE a.alone AND a.author_person_id IS DISTINCT FROM %(person)s
+           AND a.author IS DISTINCT FROM 'person:' || %(person)s::text
            AND v.author_person_id IS DISTINCT FROM %(person)s AND v.requested_by_person_id IS DISTINCT FROM %(person)s)
 """
 _DECIDED = """

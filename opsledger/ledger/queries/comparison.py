@@ -52,18 +52,22 @@ def findings(facts: Mapping[str, Any]) -> Findings:
     """The records in a hold's facts."""
     reference = str(facts.get("reference_taken") or facts.get("reference") or "")
     taken = (reference, str(facts["taken_by"])) if facts.get("taken_by") else None
-    several = _texts(facts, "references")
+    several = texts_in(facts, "references")
     return Findings(
         looked=str(facts.get("looked", "")),
         sentence=str(facts.get("look_sentence", "")),
         reference="" if taken or len(several) > 1 else reference,
-        rows=tuple(
-            Row(label_of(str(field)), ours, theirs, bool(match))
-            for field, ours, theirs, match in _rows(facts)
-        ),
+        rows=rows_in(facts),
         duplicates=several if len(several) > 1 else (),
-        candidates=tuple(one for one in _texts(facts, "candidates") if one not in (reference, *several)),
+        candidates=tuple(one for one in texts_in(facts, "candidates") if one not in (reference, *several)),
         taken=taken,
+    )
+
+
+def rows_in(facts: Mapping[str, Any]) -> tuple[Row, ...]:
+    """The compared fields in a hold's facts, or in those of one of its records."""
+    return tuple(
+        Row(label_of(str(field)), ours, theirs, bool(match)) for field, ours, theirs, match in _rows(facts)
     )
 
 
@@ -77,7 +81,7 @@ def label_of(path: str) -> str:
     return path.replace("_", " ").replace(".", " › ").strip().capitalize()
 
 
-def _texts(facts: Mapping[str, Any], name: str) -> tuple[str, ...]:
+def texts_in(facts: Mapping[str, Any], name: str) -> tuple[str, ...]:
     found = facts.get(name)
     return tuple(str(one) for one in found) if isinstance(found, list | tuple) else ()
 

@@ -1,11 +1,27 @@
 -- Claims lookups that are due; `look_lease_until` keeps one from being made twice at once. Nothing but that changes.
-WITH due AS MATERIALIZED (
+-- Each destination offers no more than it has room for in this turn, and they take turns: one that answers slowly, or has a
+-- long backlog, is not in the way of the others.
+WITH busy AS MATERIALIZED (
+    SELECT key::uuid AS destination_id, value::int AS count FROM json_each_text(%(busy)s::json)
+), offered AS MATERIALIZED (
+    SELECT c.id, c.act_at, c.place
+      FROM ledger_destination d
+      LEFT JOIN busy b ON b.destination_id = d.definition_id
+     CROSS JOIN LATERAL (
+           SELECT s.id, s.act_at, row_number() OVER (ORDER BY s.act_at, s.id) AS place
+             FROM (SELECT s.id, s.act_at
+                     FROM ledger_step s
+                    WHERE s.act = 'look' AND s.destination_id = d.definition_id AND s.act_at <= now()
+                      AND (s.look_lease_until IS NULL OR s.look_lease_until < now())
+                    ORDER BY s.act_at, s.id
+                    LIMIT greatest(0, %(each)s - coalesce(b.count, 0))) s) c
+), due AS MATERIALIZED (
     SELECT s.id
-      FROM ledger_step s
+      FROM offered c JOIN ledger_step s ON s.id = c.id
      WHERE s.act = 'look' AND s.act_at <= now() AND (s.look_lease_until IS NULL OR s.look_lease_until < now())
-     ORDER BY s.act_at, s.id
+     ORDER BY c.place, c.act_at, s.id
      LIMIT %(limit)s
-       FOR UPDATE SKIP LOCKED
+       FOR UPDATE OF s SKIP LOCKED
 ), claimed AS (
     UPDATE ledger_step s SET look_lease_until = now() + s.lease_seconds * interval '1 second'
       FROM due WHERE s.id = due.id
