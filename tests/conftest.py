@@ -74,6 +74,7 @@ def _urls(worker: str) -> Urls:
 def _point_settings_at_servers() -> None:
     """pytest-django reads the settings before this file; what depends on the servers is set again here."""
     from django.conf import settings
+    from django.contrib.auth.hashers import PBKDF2PasswordHasher
 
     from opsledger.lib.database_url import database
 
@@ -85,6 +86,8 @@ def _point_settings_at_servers() -> None:
     # As in a fresh checkout: what a `make up` collected earlier may be older than the sources under test.
     settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
     settings.WHITENOISE_USE_FINDERS = True
+    # A million rounds for each person of each test would be half of the run. The hash names its rounds: servers read it.
+    PBKDF2PasswordHasher.iterations = 1_000
 
 
 @pytest.fixture(scope="session")
@@ -212,7 +215,9 @@ def empty_tables(urls: Urls) -> None:
             return
         with connection.transaction():
             connection.execute("SET LOCAL session_replication_role = replica")
-            for name in filled:  # a truncation would touch the files of every table and index that refers to one
+            for (
+                name
+            ) in filled:  # a truncation would touch the files of every table and index that refers to one
                 connection.execute(sql.SQL("DELETE FROM public.{}").format(sql.Identifier(name)))
             _put_back_seed(connection)
 
