@@ -133,7 +133,7 @@ def test_all_that_match_are_those_that_were_there_when_the_page_was_made(scenes:
     scenes.rejected()
     client = client_of(scenes.owner)
     page = client.get("/?reason=outcome_unknown").content.decode()
-    assert "All 2 that match" in page
+    assert "Select all 2 that match" in page
     late = some(scenes, 1)
     data = {name: hidden(page, name) for name in ("view_query", "seen", "next")}
     response = client.post("/selections/view/", data)
