@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from opsledger.accounts import actions
+from opsledger.accounts.models import Person
+from opsledger.accounts.roles import Role
 from opsledger.engine.services import BadAddress, instantiate, read_address
+from opsledger.ledger.actions.mailings import open_mailings
+from opsledger.ledger.models import Mailing, Notice
+from tests.console.scenes import Scenes, desk, sandbox, scenes
+from tests.engine.test_sent_notices import give, let_pass, mail, turn
+from tests.sinks import MailSink
+
+__all__ = ["desk", "mail", "sandbox", "scenes"]
 
 FLOW = f"workflow://flows.example:443/{'a' * 32}/{'b' * 43}/"
 
@@ -75,3 +86,47 @@ def test_an_end_of_line_is_in_no_option_of_an_address(address: str) -> None:
 )
 def test_what_an_address_may_say_is_still_taken(address: str, host: str) -> None:
     assert read_address(address).host == host
+
+
+# People who are gone by then
+
+
+@pytest.fixture
+def maria(scenes: Scenes) -> Person:
+    return scenes.member("Maria", Role.OWNER)
+
+
+def deactivated(scenes: Scenes, who: Person) -> None:
+    actions.deactivate_person(who)
+
+
+def left_the_team(scenes: Scenes, who: Person) -> None:
+    actions.set_roles(who, scenes.desk.team, [])
+
+
+@pytest.mark.parametrize("lose", [deactivated, left_the_team])
+@pytest.mark.parametrize("gathered", [False, True], ids=["waiting", "in a message"])
+def test_no_mail_leaves_to_somebody_who_is_gone(
+    scenes: Scenes, maria: Person, mail: MailSink, lose: Callable[[Scenes, Person], None], gathered: bool
+) -> None:
+    give(scenes, maria)
+    let_pass()
+    if gathered:
+        assert open_mailings(10) == 1
+    lose(scenes, maria)
+    for _ in range(4):
+        turn()
+        let_pass()
+    assert mail.mails == []
+    assert not Notice.objects.filter(person=maria, send_at__isnull=False).exists()
+    assert {row.state for row in Mailing.objects.all()} == ({"failed"} if gathered else set())
+
+
+def test_mail_to_those_who_are_there_goes_on(scenes: Scenes, maria: Person, mail: MailSink) -> None:
+    jon = scenes.member("Jon", Role.OWNER)
+    give(scenes, maria)
+    give(scenes, jon)
+    actions.deactivate_person(maria)
+    let_pass()
+    turn()
+    assert [one["To"] for one in mail.mails] == [jon.email]
