@@ -13,6 +13,7 @@ from django.db import connection
 from opsledger.journal.append import Line, append, keep_text
 from opsledger.ledger.actions.bulk import CHANGED, DONE, AtHand, Batch, Said
 from opsledger.ledger.actions.change import Change, change_here
+from opsledger.ledger.actions.hold_lines import TOLD_WITH_OWNER
 from opsledger.ledger.actions.settle import Decision, Refused, answer_change, on_subject, tell_owner
 from opsledger.ledger.models import Hold
 from opsledger.ledger.queries.bulk import text_of
@@ -40,8 +41,8 @@ def assign(batch: Batch) -> dict[UUID, Said]:
     return _give(batch, owner, "It was there already." if owner else "It was unowned already.")
 
 
-_GIVE = """
-UPDATE ledger_hold SET owner_id = %s, version = version + 1, told_at = coalesce(told_at, now()) WHERE id = ANY(%s)
+_GIVE = f"""
+UPDATE ledger_hold SET owner_id = %s, version = version + 1, told_at = {TOLD_WITH_OWNER} WHERE id = ANY(%s)
 """
 
 
