@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from django.core.management import call_command
+from django.db import OperationalError
 
 from opsledger.accounts import actions
 from opsledger.accounts.models import Person
 from opsledger.accounts.roles import Role
 from opsledger.console.forms import by_person
+from opsledger.engine import bulk as engine
 from opsledger.engine import sweep
+from opsledger.journal.models import Entry
+from opsledger.ledger.actions import bulk_verbs
 from opsledger.ledger.actions.assignment import NewRule, add_rule, apply_rules
+from opsledger.ledger.actions.bulk import Batch, Said
 from opsledger.ledger.actions.settle import By, settle_assign
-from opsledger.ledger.models import Hold, Notice
+from opsledger.ledger.models import BulkRun, Hold, Notice
 from opsledger.rules.bulk import Verb
-from tests.bulk import counts, ran, selected
+from tests.bulk import begun, counts, ran, results, selected
 from tests.console.scenes import Scenes
 
 SYSTEM = By("token:flow", "flow")
@@ -92,3 +99,99 @@ def test_a_request_that_nobody_may_approve_is_told_to_the_one_who_has_it(scenes:
     assert hold.owner == scenes.owner  # nobody else of the team approves, so it fell back to them
     sweep.run_once()
     assert told(scenes.owner) == ["assigned"]
+
+
+# Who may no longer do it
+
+
+def deactivated(scenes: Scenes, who: Person) -> None:
+    actions.deactivate_person(who)
+
+
+def left_the_team(scenes: Scenes, who: Person) -> None:
+    actions.set_roles(who, scenes.desk.team, [])
+
+
+def became_a_viewer(scenes: Scenes, who: Person) -> None:
+    actions.set_roles(who, scenes.desk.team, [Role.VIEWER])
+
+
+LOST = [deactivated, left_the_team, became_a_viewer]
+
+
+@pytest.mark.parametrize("lose", LOST, ids=[one.__name__ for one in LOST])
+@pytest.mark.parametrize(
+    ("verb", "make"),
+    [
+        (Verb.END_FAILED, Scenes.rejected),
+        (Verb.TAKE, Scenes.unknown),
+        (Verb.NOTE, Scenes.unknown),
+    ],
+)
+def test_a_run_goes_no_further_than_its_persons_rights(
+    scenes: Scenes,
+    maria: Person,
+    lose: Callable[[Scenes, Person], None],
+    verb: Verb,
+    make: Callable[[Scenes], Any],
+) -> None:
+    holds = [scenes.hold(make(scenes)) for _ in range(2)]
+    run = begun(selected(holds, by_person(maria)), verb, by_person(maria), reason="The queue is gone.")
+    before = [(one.version, one.owner_id, one.closed_at) for one in Hold.objects.order_by("pk")]
+    lose(scenes, maria)
+    engine.run_once()
+    run.refresh_from_db()
+    assert (run.state, counts(run)) == ("aborted", {"left": 2})
+    assert {why for _result, why in results(run).values()} == {"Maria may not do this any more."}
+    assert [(one.version, one.owner_id, one.closed_at) for one in Hold.objects.order_by("pk")] == before
+    line = Entry.objects.get(kind="bulk_aborted")
+    assert (line.actor, '"cause":"not_allowed_any_more"' in line.body) == ("engine", True)
+    call_command("verify_ledger")
+
+
+@pytest.mark.parametrize("lose", [deactivated, left_the_team], ids=["deactivated", "left"])
+def test_nothing_is_assigned_to_somebody_who_is_gone_by_then(
+    scenes: Scenes, maria: Person, lose: Callable[[Scenes, Person], None]
+) -> None:
+    hold = scenes.hold(scenes.unknown())
+    by = by_person(scenes.owner)
+    run = begun(selected([hold], by), Verb.ASSIGN, by, facts={"owner": str(maria.pk)})
+    lose(scenes, maria)
+    engine.run_once()
+    assert results(run) == {hold.pk: ("refused", "Its new owner is not in the team any more.")}
+    hold.refresh_from_db()
+    assert (hold.owner_id, hold.version) == (None, 1)
+
+
+# One run that the database does not let through
+
+
+def busy(batch: Batch) -> dict[Any, Said]:
+    raise OperationalError("canceling statement due to statement timeout")
+
+
+def test_a_run_that_the_database_refuses_again_and_again_does_not_stop_the_others(
+    scenes: Scenes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(engine.DEEDS, Verb.NOTE, engine.Deed(busy, 200))
+    by, holds = by_person(scenes.owner), [scenes.hold(scenes.unknown()) for _ in range(2)]
+    stuck = begun(selected(holds[:1], by), Verb.NOTE, by, reason="Asked.")
+    other = begun(selected(holds[1:], by), Verb.TAKE, by)
+    with pytest.raises(OperationalError):
+        engine.run_once()
+    assert {row.pk: row.state for row in BulkRun.objects.all()} == {stuck.pk: "running", other.pk: "finished"}
+
+
+def test_a_page_whose_run_meets_a_busy_database_leaves_it_to_a_worker(
+    scenes: Scenes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run has begun by then: to say that nothing was done would not be true."""
+    by, hold = by_person(scenes.owner), scenes.hold(scenes.unknown())
+    run = begun(selected([hold], by), Verb.NOTE, by, reason="Asked.")
+    monkeypatch.setitem(engine.DEEDS, Verb.NOTE, engine.Deed(busy, 200))
+    rung: list[str] = []
+    monkeypatch.setattr(engine.bell, "ring", rung.append)
+    assert engine.carry_at_once(run).state == "running"
+    assert rung == ["bulk"]
+    monkeypatch.setitem(engine.DEEDS, Verb.NOTE, engine.Deed(bulk_verbs.note, 200))
+    assert engine.run_once() == 1
