@@ -1,4 +1,4 @@
-"""Attacks on the pages of triage: views that meet selections, forms that were not made by a page, and what a person may see."""
+"""Attacks on the pages of triage: views that meet selections, and forms that no page made."""
 
 from __future__ import annotations
 
