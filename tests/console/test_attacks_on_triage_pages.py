@@ -8,7 +8,7 @@ from scenes import Scenes
 from test_selections import hidden
 
 from opsledger.accounts.roles import Role
-from opsledger.ledger.models import SavedView, Selection, SelectionItem
+from opsledger.ledger.models import AssignmentRule, SavedView, Selection, SelectionItem
 from opsledger.ledger.queries.inbox import View
 from opsledger.lib.ids import public
 from opsledger.rules.states import HoldReason
@@ -40,3 +40,19 @@ def test_a_saved_view_of_what_awaits_ones_approval_freezes_that_and_nothing_else
         "hold__reason", flat=True
     )
     assert list(reasons) == [HoldReason.APPROVAL_NEEDED.value]
+
+
+# Texts that no database holds
+
+
+@pytest.mark.parametrize("field", ["workflow", "destination", "reason", "person"])
+@pytest.mark.parametrize("text", ["\0", "a\0b"])
+def test_a_rule_that_names_what_cant_be_stored_is_refused(scenes: Scenes, field: str, text: str) -> None:
+    olga = scenes.member("Olga", Role.OWNER)
+    client, form = client_of(olga), {"person": str(olga.pk), "workflow": "", "destination": "", "reason": ""}
+    assert client.post("/settings/rules/add/", form | {field: text}).status_code == 422
+    assert client.post("/settings/rules/add/", form).status_code == 303
+    change = {**form, "version": "1", "active": "on", field: text}
+    path = f"/settings/rules/{public('rule', AssignmentRule.objects.get().pk)}/"
+    assert client.post(path, change).status_code == 422
+    assert AssignmentRule.objects.get().version == 1

@@ -122,7 +122,10 @@ def _columns(wanted: NewRule) -> dict[str, Any]:
 def _check(team_id: UUID, wanted: NewRule) -> None:
     """Refused, with the field, where a rule could never give anything to anybody."""
     for kind, slug in (("workflow", wanted.workflow), ("destination", wanted.destination)):
-        if slug and not Definition.objects.filter(team_id=team_id, kind=kind, slug=slug).exists():
+        known = (
+            "\x00" not in slug and Definition.objects.filter(team_id=team_id, kind=kind, slug=slug).exists()
+        )
+        if slug and not known:
             raise Refused(f"This team has no {kind} “{slug[:60]}”. Nothing was changed.", field=kind)
     if wanted.reason and wanted.reason not in {reason.value for reason in HoldReason}:
         raise Refused("Choose one of the reasons. Nothing was changed.", field="reason")
