@@ -146,7 +146,7 @@ AND NOT EXISTS (SELECT FROM ledger_step s JOIN ledger_operation o ON o.id = s.op
                  JOIN ledger_contentversion v ON v.of_id = o.content_id AND v.number = s.content_number
                 WHERE s.id = ledger_hold.step_id AND %s IN (v.author_person_id, v.requested_by_person_id))
 AND NOT EXISTS (SELECT FROM ledger_revision r
-                 WHERE r.step_id = ledger_hold.step_id AND r.kind = 'revised' AND r.author_person_id = %s)
+                 WHERE r.step_id = ledger_hold.step_id AND r.kind = 'revised' AND (r.author_person_id = %s OR r.author = %s))
 AND NOT EXISTS (SELECT FROM journal_entry e
                  WHERE e.subject_id = ledger_hold.operation_id AND e.seq = 1 AND e.actor = %s)
 """
@@ -155,7 +155,8 @@ AND NOT EXISTS (SELECT FROM journal_entry e
 def may_approve(person_id: UUID) -> tuple[str, list[Any]]:
     """The condition and its parameters."""
     roles = [role.value for role in roles_with(Permission.APPROVE_CONTENT)]
-    return _MAY_APPROVE, [person_id, roles, person_id, person_id, f"person:{person_id}"]
+    actor = f"person:{person_id}"
+    return _MAY_APPROVE, [person_id, roles, person_id, person_id, actor, actor]
 
 
 def approvers(team_ids: Collection[UUID]) -> dict[UUID, frozenset[UUID]]:
