@@ -67,7 +67,7 @@ def team(desk: Desk, database_urls: Urls) -> Iterator[UUID]:
         )  # fmt: skip
         fill(
             server, "ledger_hold", hold.pk, OPEN, **common, owner_id=owner, opened_at=AGO.format(n="n"),
-            due_at=f"{AGO.format(n='n')} + interval '5 hours'", incident_id="NULL", told_at="NULL",
+            due_at=f"{AGO.format(n='n')} + interval '5 hours'", incident_id="CASE WHEN n % 20 > 0 THEN t.incident_id END", told_at="NULL",
             reminded_at=f"CASE WHEN n % 2 = 0 THEN {AGO.format(n='n')} END",
             escalate_at=f"CASE WHEN n % 2 = 0 THEN {AGO.format(n='n')} END",
         )  # fmt: skip
@@ -113,11 +113,14 @@ def test_the_sweep_and_the_inbox_read_what_is_open_and_nothing_of_the_history(te
 def test_grouping_reads_the_incidents_near_it_and_the_holds_that_it_gives(team: UUID) -> None:
     openings = incidents._openings(50)
     of = Hold.objects.get(pk=openings[0].hold_id)
-    group = [[team], [of.destination_slug], [of.action], [of.reason]]
-    times = [[min(one.opened_at for one in openings)], [max(one.opened_at for one in openings)]]
+    reasons = ["too_late", "disputed", "outcome_unknown", "data_missing", "approval_needed"]
+    same = [[team], [of.destination_slug], [of.action]]
+    times = [min(one.opened_at for one in openings)], [max(one.opened_at for one in openings)]
+    groups = [column * len(reasons) for column in (*same, [""], *times)]
+    groups[3] = reasons
     given = [[one.hold_id for one in openings], [Hold.objects.exclude(incident=None)[0].incident_id] * 50]
 
-    near, written = plan_of(incidents._NEAR, [*group, *times]), plan_of(incidents._GIVEN, given)
+    near, written = plan_of(incidents._NEAR, groups), plan_of(incidents._GIVEN, given)
 
     assert "incident_of_group" in near
     assert "Seq Scan on ledger_incident" not in near
