@@ -67,7 +67,8 @@ def team(desk: Desk, database_urls: Urls) -> Iterator[UUID]:
         )  # fmt: skip
         fill(
             server, "ledger_hold", hold.pk, OPEN, **common, owner_id=owner, opened_at=AGO.format(n="n"),
-            due_at=f"{AGO.format(n='n')} + interval '5 hours'", incident_id="CASE WHEN n % 20 > 0 THEN t.incident_id END", told_at="NULL",
+            due_at=f"{AGO.format(n='n')} + interval '5 hours'",
+            incident_id="CASE WHEN n % 20 > 0 THEN t.incident_id END", told_at="NULL",
             reminded_at=f"CASE WHEN n % 2 = 0 THEN {AGO.format(n='n')} END",
             escalate_at=f"CASE WHEN n % 2 = 0 THEN {AGO.format(n='n')} END",
         )  # fmt: skip
