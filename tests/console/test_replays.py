@@ -135,8 +135,13 @@ def test_the_pages_lead_to_the_plan_only_those_who_may(scenes: Scenes) -> None:
     opened = scenes.rejected()
     viewer = client_of(scenes.member("Vera", Role.VIEWER))
     for path in (path_of(opened), "/operations/?state=held", "/"):
-        assert "Plan a replay" in text_of(client_of(scenes.owner).get(path)), path
-        assert "Plan a replay" not in text_of(viewer.get(path)), path
+        assert "Plan a replay" in _room(client_of(scenes.owner).get(path)), path
+        assert "Plan a replay" not in _room(viewer.get(path)), path
+
+
+def _room(answer: Any) -> str:
+    """The page without the list of keys, which is the same for everybody."""
+    return text_of(answer).partition("<main")[2].partition("</main>")[0]
 
 
 def test_long_lists_show_their_first_rows_and_the_file_has_all(
