@@ -32,6 +32,11 @@ def roles_of(person: Person, team: Team | UUID) -> frozenset[Role]:
     return frozenset(Role(role) for role in roles)
 
 
+def is_member(person_id: UUID | str, team_id: UUID) -> bool:
+    """Whether this is an active person with a role in the team."""
+    return Membership.objects.filter(person_id=person_id, team_id=team_id, person__is_active=True).exists()
+
+
 def people_who_may(permission: Permission, team: Team) -> list[Person]:
     """Active members whose roles give the permission, by name: whom to ask."""
     roles = [role.value for role in roles_with(permission)]
@@ -70,6 +75,7 @@ __all__ = [
     "Role",
     "Via",
     "allowed",
+    "is_member",
     "may_administer_everywhere",
     "members_of",
     "memberships_of",

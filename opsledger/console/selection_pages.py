@@ -12,26 +12,16 @@ from django.utils.translation import gettext_noop as noop
 from django.utils.translation import ngettext
 
 from opsledger.accounts.models import Team
-from opsledger.accounts.permissions import Permission, Role, allowed
+from opsledger.accounts.permissions import Role, allowed
 from opsledger.console.permissions import why_not
 from opsledger.console.vocabulary import rows_of
+from opsledger.ledger.actions.bulk import PERMISSIONS
 from opsledger.ledger.queries.bulk import OPEN, ChosenLine, Group, ItemLine, RunLine, remaining
 from opsledger.lib import ids
 from opsledger.lib.csv_lines import Cell
 from opsledger.rules.bulk import BulkResult, BulkState, Verb
 from opsledger.rules.bulk_verbs import Chosen, fits
 
-PERMISSIONS: Mapping[Verb, Permission] = {
-    Verb.TAKE: Permission.ASSIGN,
-    Verb.ASSIGN: Permission.ASSIGN,
-    Verb.CHECK_NOW: Permission.CHECK_NOW,
-    Verb.NEXT_CHECK: Permission.STILL_UNKNOWN,
-    Verb.NOTE: Permission.NOTE,
-    Verb.END_FAILED: Permission.SETTLE,
-    Verb.PLAN_REPLAY: Permission.PLAN_REPLAY,
-    Verb.HAPPENED: Permission.SETTLE,
-    Verb.ABSENT: Permission.PLAN_REPLAY,
-}
 WORDS: Mapping[Verb, str] = {
     Verb.TAKE: noop("Take"),
     Verb.ASSIGN: noop("Assign"),

@@ -796,6 +796,7 @@ ENTRY_WORDS: Mapping[str, str] = {
     "content_approved": noop("Content version approved"),
     "content_rejected": noop("Content version rejected"),
     "content_waiting_rejected": noop("What waited for a content version rejected"),
+    "request_rejected": noop("Changed request rejected"),
     "content_moved": noop("Operation moved to another content version"),
     "withdrawn": noop("Answer taken back"),
     "revealed": noop("Masked values shown"),

@@ -52,12 +52,21 @@ DEEDS: dict[Verb, Deed] = {
 
 
 def run_once() -> int:
-    """A turn: every open run, oldest first, for a few seconds each. Returns how many items had their turn."""
-    count = 0
+    """A turn: every open run, oldest first, for a few seconds each. Returns how many items had their turn.
+
+    Where the database does not let one through, the others have their turn all the same; then that is raised.
+    """
+    count, refused = 0, None
     for run_id, verb in open_runs(RUNS_MAX):
         if shift.is_over():
             break
-        count += carry(run_id, verb, TURN_SECONDS)
+        try:
+            count += carry(run_id, verb, TURN_SECONDS)
+        except OperationalError as why:
+            log.warning("bulk run %s was not let through (%s); the next turn goes on", run_id, why)
+            refused = refused or why
+    if refused is not None:
+        raise refused
     return count
 
 
@@ -75,8 +84,14 @@ def carry(run_id: UUID, verb: Verb, seconds: float) -> int:
 
 
 def carry_at_once(run: BulkRun) -> BulkRun:
-    """What a page does with a run that it began: as much as fits, then a worker is called. Returns the run as it is then."""
-    carry(run.pk, Verb(run.verb), AT_ONCE_SECONDS)
+    """What a page does with a run that it began: as much as fits, then a worker is called. Returns the run as it is then.
+
+    The run has begun by now, so a database that is too busy for it is no error of the page's: a worker goes on.
+    """
+    try:
+        carry(run.pk, Verb(run.verb), AT_ONCE_SECONDS)
+    except OperationalError as why:
+        log.warning("bulk run %s was not let through (%s); a worker goes on", run.pk, why)
     run.refresh_from_db()
     if run.state == BulkState.RUNNING.value:
         bell.ring("bulk")

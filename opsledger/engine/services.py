@@ -7,9 +7,10 @@ itself or turns the check of certificates off.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 ADDRESS_LENGTH_MAX = 2000
 
@@ -71,33 +72,59 @@ def instantiate(text: str) -> Any:
     text = text.strip()
     if not text or len(text) > ADDRESS_LENGTH_MAX or not text.isprintable():
         raise BadAddress(f"An address has 1 to {ADDRESS_LENGTH_MAX} printable characters.")
-    _check_form(text)
-    sender = _apprise().Apprise.instantiate(text, asset=_asset(), suppress_exceptions=True)
+    parts = _parts_of(text)
+    _check_parts(parts)
+    sender = _apprise().Apprise.instantiate(parts, asset=_asset(), suppress_exceptions=True)
     if sender is None or _scheme_of(sender) not in SERVICES:
-        raise BadAddress(
-            "The address lacks something that this service needs, or is of a service not spoken to."
-        )
+        raise BadAddress(_LACKING)
     sender.redirects = False
     sender.verify_certificate = True
     sender.retry = 0
     return sender
 
 
-def _check_form(text: str) -> None:
+_LACKING = "The address lacks something that this service needs, or is of a service not spoken to."
+
+
+def _parts_of(text: str) -> dict[str, Any]:
+    """The address as Apprise itself takes it apart. What reads it in any other way is told of other options than are used:
+    Apprise also finds some behind a `;` or a `#`."""
     scheme, found, _rest = text.partition("://")
     if not found or scheme.lower() not in SERVICES.keys() | _ALSO:
         raise BadAddress(f"The address must begin with one of: {', '.join(f'{one}://' for one in SERVICES)}.")
     try:
-        parts = urlsplit(text)
-        options = {name.lower() for name, _value in parse_qsl(parts.query, keep_blank_values=True)}
-    except ValueError as why:
+        urlsplit(text)
+        parts = _apprise().plugins.url_to_dict(text, secure_logging=True)
+    except Exception as why:  # whatever its many parsers raise, the address is what can't be read
         raise BadAddress("The address can’t be read.") from why
+    if not parts:
+        raise BadAddress(_LACKING)
+    return dict(parts)
+
+
+def _check_parts(parts: Mapping[str, Any]) -> None:
+    names = {str(one).lower().strip() for one in parts.get("qsd") or ()}
     others = {
-        one for one in options if one not in _OPTIONS and not one.startswith("+")
+        one for one in names if one not in _OPTIONS and not one.startswith("+")
     }  # + is a header of a webhook
     if others:
         allowed = ", ".join(sorted(_OPTIONS))
         raise BadAddress(f"The address has options that are not taken here; those that are: {allowed}.")
+    if not all(one.isprintable() for one in _texts(parts)):
+        raise BadAddress("The address holds characters that can’t be printed, such as an end of line.")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in the parts of an address, with its escapes undone."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, one in value.items():
+            yield from _texts(name)
+            yield from _texts(one)
+    elif isinstance(value, list | tuple | set):
+        for one in value:
+            yield from _texts(one)
 
 
 def _scheme_of(sender: Any) -> str:

@@ -280,3 +280,14 @@ def test_other_teams_see_and_decide_nothing_of_it(scenes: Scenes, omar: Person) 
         )
     assert Proposal.objects.get().ended_at is None
     assert not Membership.objects.filter(person=rita, team=scenes.desk.team).exists()
+
+
+def test_whoever_accepted_a_changed_request_is_not_shown_it_as_theirs_to_approve(scenes: Scenes) -> None:
+    wanda, third = scenes.member("Wanda", Role.OWNER), scenes.member("Third", Role.OWNER)
+    opened = scenes.rejected()
+    propose(client_of(wanda), scenes.hold(opened), "revise", **{"params.queue": "another-queue"})
+    accept(client_of(scenes.owner), Proposal.objects.get())
+
+    hold = public("hold", scenes.hold(opened).pk)
+    shown = {one: hold in page_of(client_of(one), "/?view=awaiting") for one in (wanda, scenes.owner, third)}
+    assert shown == {wanda: False, scenes.owner: False, third: True}

@@ -80,7 +80,7 @@ def inbox_page(request: ConsoleRequest) -> HttpResponse:
 
 def _all_count(chosen: InboxFilter, counts: inbox.Counts, found: inbox.Page) -> int:
     """How many holds the view has, over all its pages; one more than a selection takes stands for more."""
-    if not chosen.narrowed:
+    if not chosen.narrowed and chosen.wanted.view in counts.by_view:
         return counts.by_view[chosen.wanted.view]
     if not found.has_earlier and not found.has_later:
         return len(found.lines)

@@ -55,6 +55,7 @@ VIEW_WORDS = {
     View.MINE: noop("My holds"),
     View.UNOWNED: noop("Unowned holds"),
     View.OLD_UNKNOWN: noop("Unknown over 1 h"),
+    View.AWAITING: noop("Holds that await my approval"),
     View.DISPUTED: noop("Disputed holds"),
     View.DESTINATIONS: noop("Holds at destinations"),
     View.ALL: noop("All open holds"),

@@ -19,7 +19,7 @@ from opsledger.accounts.absences import owners_there
 from opsledger.accounts.models import Team
 from opsledger.journal.append import Line, append, body
 from opsledger.ledger import assignment
-from opsledger.ledger.actions.hold_lines import line_of_hold
+from opsledger.ledger.actions.hold_lines import TOLD_WITH_OWNER, line_of_hold
 from opsledger.ledger.actions.settle import By, Refused, tell_owner
 from opsledger.ledger.models import AssignmentRule, Definition
 from opsledger.ledger.records import lock
@@ -122,7 +122,10 @@ def _columns(wanted: NewRule) -> dict[str, Any]:
 def _check(team_id: UUID, wanted: NewRule) -> None:
     """Refused, with the field, where a rule could never give anything to anybody."""
     for kind, slug in (("workflow", wanted.workflow), ("destination", wanted.destination)):
-        if slug and not Definition.objects.filter(team_id=team_id, kind=kind, slug=slug).exists():
+        known = (
+            "\x00" not in slug and Definition.objects.filter(team_id=team_id, kind=kind, slug=slug).exists()
+        )
+        if slug and not known:
             raise Refused(f"This team has no {kind} “{slug[:60]}”. Nothing was changed.", field=kind)
     if wanted.reason and wanted.reason not in {reason.value for reason in HoldReason}:
         raise Refused("Choose one of the reasons. Nothing was changed.", field="reason")
@@ -163,8 +166,8 @@ SELECT id, workflow_slug, destination_slug, reason, due_at FROM ledger_hold
  WHERE team_id = %s AND owner_id IS NULL AND closed_at IS NULL AND (due_at, id) > (%s, %s)
  ORDER BY due_at, id LIMIT %s
 """
-_GIVE = """
-UPDATE ledger_hold h SET owner_id = w.owner_id, version = h.version + 1, told_at = coalesce(h.told_at, now())
+_GIVE = f"""
+UPDATE ledger_hold h SET owner_id = w.owner_id, version = h.version + 1, told_at = {TOLD_WITH_OWNER}
   FROM (SELECT h.id, w.owner_id FROM ledger_hold h
           JOIN unnest(%s::uuid[], %s::uuid[]) AS w(id, owner_id) ON w.id = h.id
          WHERE h.closed_at IS NULL AND h.owner_id IS NULL ORDER BY h.id FOR UPDATE OF h) w

@@ -16,6 +16,7 @@ from uuid import UUID
 
 from django.db import IntegrityError, connection, transaction
 
+from opsledger.accounts.roles import Permission, allowed, roles_of
 from opsledger.journal.append import Line, append, body, keep_text
 from opsledger.ledger.actions.references import once_more
 from opsledger.ledger.actions.settle import REASON_LENGTH_MAX, By, Refused
@@ -26,8 +27,20 @@ from opsledger.ledger.records import lock
 from opsledger.lib.ids import new_id
 from opsledger.rules.bulk import HOLDS_MAX, BulkResult, BulkState, Verb
 
+PERMISSIONS: Mapping[Verb, Permission] = {
+    Verb.TAKE: Permission.ASSIGN,
+    Verb.ASSIGN: Permission.ASSIGN,
+    Verb.CHECK_NOW: Permission.CHECK_NOW,
+    Verb.NEXT_CHECK: Permission.STILL_UNKNOWN,
+    Verb.NOTE: Permission.NOTE,
+    Verb.END_FAILED: Permission.SETTLE,
+    Verb.PLAN_REPLAY: Permission.PLAN_REPLAY,
+    Verb.HAPPENED: Permission.SETTLE,
+    Verb.ABSENT: Permission.PLAN_REPLAY,
+}
 CHANGED = "It changed after it was selected."
 ABORTED = "The run was aborted before its turn."
+NOT_ALLOWED = "{name} may not do this any more."
 BROKEN = "It could not be done because of a fault of OpsLedger’s own; nothing was changed, and the fault is logged."
 
 # Selections
@@ -257,7 +270,7 @@ def record_batch(
 
     `only`: of these rows, such as those that something was prepared for; others may have done them meanwhile.
 
-    1. The run is locked, or left to whoever has it.
+    1. The run is locked, or left to whoever has it. It ends where its person may not do this any more.
     2. The items' operations are locked, ordered by id, then their holds.
     3. A hold at another version than the one decided on is skipped.
     4. The others are done; results, counters and the selection's versions are written with what was done.
@@ -286,7 +299,7 @@ def _record_batch(
 ) -> int | None:
     with transaction.atomic(durable=True):
         run = _take(run_id)
-        if run is None:
+        if run is None or _ended_without_rights(run):
             return None
         items = [one for one in open_items(run_id, size) if only is None or one.pk in only]
         lock(one.operation_id for one in items if one.operation_id is not None)
@@ -306,6 +319,14 @@ def _record_batch(
         }
         _write(run, items, said | changed)
         return len(items)
+
+
+def _ended_without_rights(run: BulkRun) -> bool:
+    """Whoever was deactivated, or lost the role, acts no longer, through no worker either: the rest is left alone."""
+    if allowed(roles_of(run.person, run.team_id), PERMISSIONS[Verb(run.verb)]):
+        return False
+    _end_early(run, NOT_ALLOWED.format(name=run.person.display_name), "engine", cause="not_allowed_any_more")
+    return True
 
 
 _RESULTS = """
@@ -368,15 +389,21 @@ def abort(run_id: UUID, version: int, reason: str, by: By) -> BulkRun:
     check_reason(reason)
     if not reason.strip():
         raise Refused("Write the reason; it is kept with the decision.", field="reason")
-    with transaction.atomic(durable=True), connection.cursor() as cursor:
+    with transaction.atomic(durable=True):
         run = BulkRun.objects.select_for_update(no_key=True).get(pk=run_id)
         if run.version != version or run.state != BulkState.RUNNING.value:
             raise RunMoved(run)
-        cursor.execute(_LEAVE, [ABORTED, run_id])
-        run.left_count += cursor.rowcount
-        counts = {result.value: getattr(run, f"{result.value}_count") for result in BulkResult}
-        facts = {"run": str(run_id), "counts": counts, "reason": keep_text(run.team_id, reason)}
-        append([Line("team", run.team_id, "bulk_aborted", by.actor, body(facts))])
-        run.state, run.ended_at, run.version = BulkState.ABORTED.value, database_now(), run.version + 1
-        run.save(update_fields=["left_count", "state", "ended_at", "version"])
+        _end_early(run, ABORTED, by.actor, reason=keep_text(run.team_id, reason))
         return run
+
+
+def _end_early(run: BulkRun, why: str, actor: str, **facts: Any) -> None:
+    """Leaves alone every item that had no turn yet, each with the sentence `why`. The run's row is locked."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LEAVE, [why, run.pk])
+        run.left_count += cursor.rowcount
+    counts = {result.value: getattr(run, f"{result.value}_count") for result in BulkResult}
+    line = body({"run": str(run.pk), "counts": counts, **facts})
+    append([Line("team", run.team_id, "bulk_aborted", actor, line)])
+    run.state, run.ended_at, run.version = BulkState.ABORTED.value, database_now(), run.version + 1
+    run.save(update_fields=["left_count", "state", "ended_at", "version"])

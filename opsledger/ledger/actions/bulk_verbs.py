@@ -10,9 +10,11 @@ from uuid import UUID
 
 from django.db import connection
 
+from opsledger.accounts.roles import is_member
 from opsledger.journal.append import Line, append, keep_text
 from opsledger.ledger.actions.bulk import CHANGED, DONE, AtHand, Batch, Said
 from opsledger.ledger.actions.change import Change, change_here
+from opsledger.ledger.actions.hold_lines import TOLD_WITH_OWNER
 from opsledger.ledger.actions.settle import Decision, Refused, answer_change, on_subject, tell_owner
 from opsledger.ledger.models import Hold
 from opsledger.ledger.queries.bulk import text_of
@@ -24,6 +26,7 @@ from opsledger.rules.record import Operation
 from opsledger.rules.settling import Moment, NotNow
 
 NOT_ABOUT_A_STEP = "This hold is not about a step; there is nothing to do of this kind."
+OWNER_GONE = "Its new owner is not in the team any more."
 ERASED = "What was written with this run has been erased, so it can’t be applied any more."
 
 
@@ -37,11 +40,13 @@ def take(batch: Batch) -> dict[UUID, Said]:
 def assign(batch: Batch) -> dict[UUID, Said]:
     """`owner` of the run's facts: a person's id, or null for nobody."""
     owner = batch.facts["owner"]
+    if owner and not is_member(owner, batch.run.team_id):
+        return _all(batch, Said(BulkResult.REFUSED, OWNER_GONE))
     return _give(batch, owner, "It was there already." if owner else "It was unowned already.")
 
 
-_GIVE = """
-UPDATE ledger_hold SET owner_id = %s, version = version + 1, told_at = coalesce(told_at, now()) WHERE id = ANY(%s)
+_GIVE = f"""
+UPDATE ledger_hold SET owner_id = %s, version = version + 1, told_at = {TOLD_WITH_OWNER} WHERE id = ANY(%s)
 """
 
 

@@ -16,7 +16,7 @@ from django.db import connection, transaction
 
 from opsledger.accounts.permissions import Permission, Role, roles_with
 from opsledger.journal.append import Line, append
-from opsledger.ledger.actions.hold_lines import line_of_hold
+from opsledger.ledger.actions.hold_lines import CONCERNING_OTHERS_SQL, TOLD_WITH_OWNER, line_of_hold
 from opsledger.ledger.actions.notices import News, tell_here
 from opsledger.ledger.approvals import Asked, approvers, barred
 from opsledger.ledger.clock import database_now
@@ -125,10 +125,10 @@ _REMINDED = """
 UPDATE ledger_hold SET reminded_at = now(), escalate_at = x.escalate_at
   FROM json_to_recordset(%s::json) AS x(id uuid, escalate_at timestamptz) WHERE ledger_hold.id = x.id
 """
-_PASSED_ON = """
+_PASSED_ON = f"""
 UPDATE ledger_hold h
    SET owner_id = x.owner_id, version = h.version + (h.owner_id IS DISTINCT FROM x.owner_id)::int,
-       escalated_at = CASE WHEN x.escalated THEN now() ELSE h.escalated_at END, told_at = now()
+       escalated_at = CASE WHEN x.escalated THEN now() ELSE h.escalated_at END, told_at = {TOLD_WITH_OWNER}
   FROM json_to_recordset(%s::json) AS x(id uuid, owner_id uuid, escalated boolean) WHERE h.id = x.id
 """
 
@@ -179,10 +179,10 @@ def _news(move: _Move) -> News:
 # New holds
 
 
-_TO_TELL = """
+_TO_TELL = f"""
 SELECT id FROM ledger_hold
  WHERE closed_at IS NULL AND told_at IS NULL
-   AND (owner_id IS NOT NULL OR reason IN ('approval_needed', 'disputed', 'paused', 'access_refused', 'circuit_open'))
+   AND (owner_id IS NOT NULL OR reason IN ({CONCERNING_OTHERS_SQL}))
  ORDER BY id LIMIT %s
 """
 _STOPPED = frozenset({HoldReason.PAUSED, HoldReason.ACCESS_REFUSED, HoldReason.CIRCUIT_OPEN})
@@ -209,7 +209,7 @@ def _tell(hold_ids: Sequence[UUID]) -> int:
 def _opened(hold: Hold, owners: Owners, asked: Mapping[UUID, frozenset[UUID]]) -> News:
     """Whom an open question concerns, and as what."""
     reason = HoldReason(hold.reason)
-    if hold.step_id is not None and hold.step_id in asked:
+    if hold.step_id is not None and asked.get(hold.step_id):  # where nobody may give it, its owner is told
         return News(NoticeKind.APPROVAL, hold.team_id, asked[hold.step_id], hold=hold)
     if reason in _STOPPED:
         people = owners.with_role(*roles_with(Permission.RESUME_DESTINATION))

@@ -15,6 +15,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connection, transaction
 
+from opsledger.accounts.roles import is_member
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Hold, Mailing, Notice, NoticeChoice
 from opsledger.lib.ids import new_id
@@ -63,7 +64,7 @@ def _gather(team_id: UUID, person_id: UUID | None, channel_id: UUID | None) -> b
         if put_off is not None:
             Notice.objects.filter(pk__in=ids).update(send_at=put_off)
             return False
-        sent = _worth_sending(notices) if _is_wanted(person_id) else []
+        sent = _worth_sending(notices) if _is_wanted(person_id, team_id) else []
         Notice.objects.filter(pk__in=ids).update(send_at=None)
         if not sent:
             return False
@@ -79,9 +80,11 @@ def _muted_until(person_id: UUID, now: datetime) -> datetime | None:
     return choice.muted_until if choice else None
 
 
-def _is_wanted(person_id: UUID | None) -> bool:
+def _is_wanted(person_id: UUID | None, team_id: UUID) -> bool:
     if person_id is None:
         return True
+    if not is_member(person_id, team_id):  # what a team is told is nothing for those who are gone
+        return False
     off = NoticeChoice.objects.filter(pk=person_id, mail_on=False)
     return bool(settings.MAIL_ON) and not off.exists()
 
@@ -106,9 +109,22 @@ class ClaimedMailing:
     in_doubt: bool
 
 
+_GONE = """
+UPDATE ledger_mailing m
+   SET state = CASE WHEN in_doubt THEN 'unknown' ELSE 'failed' END, try_at = NULL, ended_at = now(), said = %s
+ WHERE state = 'waiting' AND try_at <= now() AND person_id IS NOT NULL
+   AND NOT EXISTS (SELECT FROM membership b JOIN person p ON p.id = b.person_id
+                    WHERE b.team_id = m.team_id AND b.person_id = m.person_id AND p.is_active)
+"""
+
+
 def claim_mailings(limit: int) -> list[ClaimedMailing]:
-    """Takes messages whose time has come; each is written down as being sent before its first byte leaves."""
+    """Takes messages whose time has come; each is written down as being sent before its first byte leaves.
+
+    Those to people who left since they were gathered end instead.
+    """
     with transaction.atomic(durable=True), connection.cursor() as cursor:
+        cursor.execute(_GONE, ["Its addressee is not in the team any more."])
         cursor.execute(
             "UPDATE ledger_mailing SET state = 'sending', tries = tries + 1, try_at = NULL,"
             "       lease_ends_at = now() + %s * interval '1 second'"

@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from opsledger.journal.append import Line, append, body, keep_text
 from opsledger.ledger.actions import revise
 from opsledger.ledger.actions.change import Change, Changed, NewEvidence, change_here
-from opsledger.ledger.actions.hold_lines import line_of_hold
+from opsledger.ledger.actions.hold_lines import TOLD_WITH_OWNER, line_of_hold
 from opsledger.ledger.actions.notices import News, tell_here
 from opsledger.ledger.actions.proposed import Accepted, NotOpen, accept_here
 from opsledger.ledger.actions.record import statement_evidence
@@ -162,7 +162,7 @@ def _still_sendable(hold: Hold, decision: Decision) -> None:
         )
 
 
-def _replaced_stays_still(loaded: Loaded, after: Operation) -> None:
+def replaced_stays_still(loaded: Loaded, after: Operation) -> None:
     """No answer lets a later step of a replaced operation go on by itself."""
     acts = {Act.SEND, Act.OFFER}
     begun = [
@@ -302,7 +302,7 @@ def answer_change(
         except revise.BadRevision as bad:
             raise Refused(bad.why, field=bad.field) from bad
         _references_still_free(loaded, after)
-        _replaced_stays_still(loaded, after)
+        replaced_stays_still(loaded, after)
         _say(made, hold, decision, by)
         return after
 
@@ -458,7 +458,7 @@ def settle_assign(
             Hold.objects.filter(pk__in=wanted, operation__isnull=False).values_list("operation_id", flat=True)
         )
         cursor.execute(
-            "UPDATE ledger_hold SET owner_id = %s, version = version + 1, told_at = coalesce(told_at, now())"
+            f"UPDATE ledger_hold SET owner_id = %s, version = version + 1, told_at = {TOLD_WITH_OWNER}"
             " WHERE id IN (SELECT h.id FROM ledger_hold h"
             "  JOIN unnest(%s::uuid[], %s::int[]) AS w(id, version) ON w.id = h.id"
             "  WHERE h.closed_at IS NULL AND h.owner_id IS DISTINCT FROM %s::uuid"
