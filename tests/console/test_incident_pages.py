@@ -162,7 +162,7 @@ def test_the_page_shows_figures_holds_in_pages_and_who_settled_what(scenes: Scen
     client = client_of(scenes.owner)
 
     first = page_of(client, address(incident))
-    assert "51 open holds of 54" in first
+    assert "51 of 54 holds open" in first
     assert len(holds_in(first)) == 50
     assert re.search(r"The ledger</th><td>settled by evidence</td><td class=\"n\">2<", first)
     assert re.search(r"Test owner</th><td>end as failed</td><td class=\"n\">1<", first)
