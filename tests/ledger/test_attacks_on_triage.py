@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.core.management import call_command
-from django.db import OperationalError
+from django.db import OperationalError, connection
 
 from opsledger.accounts import actions
 from opsledger.accounts.models import Person
@@ -19,9 +23,15 @@ from opsledger.journal.models import Entry
 from opsledger.ledger.actions import bulk_verbs
 from opsledger.ledger.actions.assignment import NewRule, add_rule, apply_rules
 from opsledger.ledger.actions.bulk import Batch, Said
-from opsledger.ledger.actions.settle import By, settle_assign
-from opsledger.ledger.models import BulkRun, Hold, Notice
+from opsledger.ledger.actions.lists import begin_happened, keep_list
+from opsledger.ledger.actions.propose import Thought, open_proposal
+from opsledger.ledger.actions.settle import By, Decision, settle_assign, settle_hold
+from opsledger.ledger.models import BulkRun, Hold, Notice, Proposal, Step
+from opsledger.ledger.queries.bulk import groups_of, remaining
+from opsledger.ledger.queries.lists import list_of, look
+from opsledger.rules.answers import Answer
 from opsledger.rules.bulk import Verb
+from opsledger.rules.content import AuthorKind
 from tests.bulk import begun, counts, ran, results, selected
 from tests.console.scenes import Scenes
 
@@ -195,3 +205,120 @@ def test_a_page_whose_run_meets_a_busy_database_leaves_it_to_a_worker(
     assert rung == ["bulk"]
     monkeypatch.setitem(engine.DEEDS, Verb.NOTE, engine.Deed(bulk_verbs.note, 200))
     assert engine.run_once() == 1
+
+
+# Lists, proposals and other people at the same holds
+
+
+def at_once(*calls: Callable[[], Any]) -> list[Any]:
+    """Each in a thread of its own, begun together; what they answered, or how they failed."""
+    gate, found = threading.Barrier(len(calls)), dict[int, Any]()
+
+    def run(number: int, call: Callable[[], Any]) -> None:
+        gate.wait()
+        try:
+            found[number] = call()
+        except Exception as why:
+            found[number] = why
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=run, args=one) for one in enumerate(calls)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [found[number] for number in sorted(found)]
+
+
+def listed(scenes: Scenes, references: dict[Hold, str], by: By) -> BulkRun:
+    """A list that names these, applied: its run, with nothing of it done."""
+    rows = [f"{reference},{hold.step.identity}" for hold, reference in references.items() if hold.step]
+    kept = keep_list(selected(references, by), "\n".join(["reference,identity", *rows]).encode(), by)
+    line = list_of(kept.pk, [scenes.desk.team.pk])
+    assert line is not None
+    seen = look(line, remaining(groups_of(line.selection_id)))
+    return begin_happened(seen, seen.shown, "Their export.", by, once=uuid4()).run
+
+
+@pytest.fixture
+def unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The destination can't be asked for a record: its list is all there is."""
+    monkeypatch.setattr("opsledger.engine.lists.can_be_read", lambda _action: False)
+
+
+def test_what_a_list_settles_takes_its_proposals_along_and_leaves_what_changed_hands(
+    scenes: Scenes, maria: Person, unreadable: None
+) -> None:
+    omar, by = scenes.member("Omar", Role.OPERATOR), by_person(scenes.owner)
+    first, passed_on = (scenes.hold(scenes.unknown()) for _ in range(2))
+    for hold in (first, passed_on):
+        decision = Decision(Answer.HAPPENED, "Their log names it.", hold.version, reference="T-9")
+        open_proposal(hold.pk, decision, by_person(omar), Thought(AuthorKind.PERSON))
+    run = listed(scenes, {first: "T-1", passed_on: "T-2"}, by)
+    Hold.objects.filter(pk=passed_on.pk).update(owner=maria)
+    actions.set_roles(maria, scenes.desk.team, [])
+    assert sweep.run_once().told > 0
+
+    engine.carry(run.pk, Verb.HAPPENED, 30.0)
+
+    assert {hold: result for hold, (result, _why) in results(run).items()} == {
+        first.pk: "done", passed_on.pk: "skipped",
+    }  # fmt: skip
+    ended = dict(Proposal.objects.values_list("hold_id", "ended_how"))
+    assert ended == {first.pk: "hold_ended", passed_on.pk: ""}
+    call_command("verify_ledger")
+
+
+def test_two_lists_at_one_moment_never_give_one_record_to_two_actions(
+    scenes: Scenes, unreadable: None
+) -> None:
+    by = by_person(scenes.owner)
+    runs = [listed(scenes, {scenes.hold(scenes.unknown()): "T-1"}, by) for _ in range(2)]
+    at_once(*(partial(engine.carry, run.pk, Verb.HAPPENED, 30.0) for run in runs))
+    found = [one for run in runs for one in results(run).values()]
+    assert sorted(result for result, _why in found) == ["done", "refused"]
+    assert next(why for result, why in found if result == "refused").startswith(
+        "Reference T-1 already belongs to"
+    )
+    assert Step.objects.filter(reference="T-1", state="confirmed").count() == 1
+    call_command("verify_ledger")
+
+
+def test_a_run_and_a_person_at_one_moment_give_one_answer(scenes: Scenes) -> None:
+    by = by_person(scenes.owner)
+    hold = scenes.hold(scenes.rejected())
+    run = begun(selected([hold], by), Verb.END_FAILED, by, reason="The queue is gone.")
+    decision = Decision(Answer.SAME_AGAIN, "It is mended.", hold.version)
+    at_once(
+        partial(engine.carry, run.pk, Verb.END_FAILED, 30.0),
+        partial(settle_hold, hold.pk, decision, by),
+    )
+    assert Entry.objects.filter(subject_id=hold.operation_id, kind="answered").count() == 1
+    hold.refresh_from_db()
+    assert (results(run)[hold.pk][0], hold.answer) in {("done", "end_failed"), ("skipped", "same_again")}
+    call_command("verify_ledger")
+
+
+def test_two_presses_of_accept_and_a_run_at_one_moment_end_a_proposal_once(
+    scenes: Scenes, unreadable: None
+) -> None:
+    omar, by = scenes.member("Omar", Role.OPERATOR), by_person(scenes.owner)
+    hold = scenes.hold(scenes.unknown())
+    decision = Decision(Answer.HAPPENED, "Their log names it.", hold.version, reference="T-9")
+    made = open_proposal(hold.pk, decision, by_person(omar), Thought(AuthorKind.PERSON))
+    run = listed(scenes, {hold: "T-1"}, by)
+    accepted = replace(decision, proposal=made.id)
+    at_once(
+        partial(settle_hold, hold.pk, accepted, by),
+        partial(settle_hold, hold.pk, accepted, by),
+        partial(engine.carry, run.pk, Verb.HAPPENED, 30.0),
+    )
+    assert Entry.objects.filter(subject_id=hold.operation_id, kind="answered").count() == 1
+    step = Step.objects.get(pk=hold.step_id)
+    ended = Proposal.objects.get().ended_how
+    assert (step.state, step.reference, ended) in {
+        ("confirmed", "T-9", "accepted"),
+        ("confirmed", "T-1", "hold_ended"),
+    }
+    call_command("verify_ledger")
