@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -12,6 +13,7 @@ from uuid import uuid4
 import pytest
 from django.core.management import call_command
 from django.db import OperationalError, connection
+from django.utils import timezone
 
 from opsledger.accounts import actions
 from opsledger.accounts.models import Person
@@ -322,3 +324,17 @@ def test_two_presses_of_accept_and_a_run_at_one_moment_end_a_proposal_once(
         ("confirmed", "T-1", "hold_ended"),
     }
     call_command("verify_ledger")
+
+
+# A run whose worker came late
+
+
+def test_a_next_check_that_has_passed_by_the_time_of_its_turn_is_refused(scenes: Scenes) -> None:
+    """Kept open until a time that is over, a hold would be past its due time at once, and go to somebody else."""
+    by, hold = by_person(scenes.owner), scenes.hold(scenes.unknown())
+    facts = {"next_check_at": (timezone.now() - timedelta(minutes=1)).isoformat()}
+    run = begun(selected([hold], by), Verb.NEXT_CHECK, by, reason="Ask them later.", facts=facts)
+    engine.run_once()
+    assert results(run) == {hold.pk: ("refused", "The chosen time has passed by now; nothing was changed.")}
+    assert Hold.objects.get(pk=hold.pk).due_at == hold.due_at
+    assert not Entry.objects.filter(subject_id=hold.operation_id, kind="answered").exists()
