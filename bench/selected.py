@@ -43,4 +43,12 @@ def selections(run: Run) -> list[Line]:
             "plain SQL: the same 50 rows by the same index",
             found["plain_page_ms"],
         ),
+        Line(
+            f"inbox: cards of incidents of {count:,} open holds",
+            found["cards_ms"],
+            "ms",
+            "plain SQL: the same holds counted by incident",
+            found["plain_cards_ms"],
+            note=f"grouped by the sweep in {found['grouped_seconds']:.2f} s",
+        ),
     ]

@@ -24,8 +24,9 @@ from bench.signals import answer  # noqa: E402
 from opsledger.accounts.models import Team  # noqa: E402
 from opsledger.engine import bulk as engine  # noqa: E402
 from opsledger.ledger.actions.bulk import begin, freeze_view  # noqa: E402
+from opsledger.ledger.actions.incidents import record_incidents  # noqa: E402
 from opsledger.ledger.actions.settle import By  # noqa: E402
-from opsledger.ledger.queries import inbox  # noqa: E402
+from opsledger.ledger.queries import inbox, incidents  # noqa: E402
 from opsledger.rules.bulk import Verb  # noqa: E402
 
 BATCH = 500
@@ -53,12 +54,20 @@ def main(count: int, rounds: int, page_rounds: int) -> None:
     for _ in range(page_rounds):
         plain_page.append(_seconds(lambda: _plain_page(team)))
         page.append(_seconds(lambda: inbox.page_of(wanted)))
+    grouping = _seconds(lambda: record_incidents(rounds=100))
+    cards, plain_cards = [], []
+    for _ in range(page_rounds):
+        plain_cards.append(_seconds(lambda: _plain_groups(team)))
+        cards.append(_seconds(lambda: incidents.cards(team.pk, owner.pk)))
     answer(
         ours=ours,
         plain=plain,
         frozen_seconds=median(frozen),
         page_ms=1000 * median(page),
         plain_page_ms=1000 * median(plain_page),
+        cards_ms=1000 * median(cards),
+        plain_cards_ms=1000 * median(plain_cards),
+        grouped_seconds=grouping,
     )
 
 
@@ -84,6 +93,16 @@ def _plain_page(team: Team) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT * FROM ledger_hold WHERE team_id = %s AND closed_at IS NULL ORDER BY due_at, id LIMIT 50",
+            [team.pk],
+        )
+        assert cursor.fetchall()
+
+
+def _plain_groups(team: Team) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT incident_id, count(*), min(due_at), max(opened_at) FROM ledger_hold"
+            " WHERE team_id = %s AND closed_at IS NULL GROUP BY incident_id",
             [team.pk],
         )
         assert cursor.fetchall()

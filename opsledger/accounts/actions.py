@@ -149,8 +149,8 @@ def add_team(*, slug: str, name: str, fallback_owner: Person, also: Collection[R
 
 
 @transaction.atomic
-def change_team(team: Team, *, name: str, fallback_owner: Person) -> None:
-    """Name and fallback owner, who must be active and have the role owner in the team."""
+def change_team(team: Team, *, name: str, fallback_owner: Person) -> UUID:
+    """Name and fallback owner, who must be active and have the role owner in the team. Returns who was it before."""
     person = _active(_locked_people([fallback_owner.pk])[0])
     locked = _locked_team(team)
     if Role.OWNER not in roles_of(person, team):
@@ -158,10 +158,12 @@ def change_team(team: Team, *, name: str, fallback_owner: Person) -> None:
             f"{person.display_name} does not have the role owner in {team.name}. Give it first.",
             "fallback_owner",
         )
+    former = locked.fallback_owner_id
     locked.name, locked.fallback_owner = _name(name, "name"), person
     locked.save(update_fields=["name", "fallback_owner"])
     _note([locked], "team_changed", fallback_owner=str(person.pk))
     team.name, team.fallback_owner = locked.name, person
+    return former
 
 
 # Roles

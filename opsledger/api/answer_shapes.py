@@ -446,7 +446,7 @@ class ReplayItem(Answer):
     reason: str
     says: str
     state: Literal["waiting", "started", "ended", "skipped", "aborted", "kept", "refused"]
-    result: Literal["recovered", "accepted", "held", "failed", "cancelled", "behind"] | None
+    result: Literal["recovered", "accepted", "held", "closed_unknown", "failed", "cancelled", "behind"] | None
     said: str | None
     reference: str | None
     hold: str | None
@@ -566,6 +566,15 @@ class StepApprovalAnswer(Answer):
     approval: str
     revision: int
     until: datetime
+
+
+class StepRejectionAnswer(Answer):
+    revision: int = Field(description="The one that was rejected.")
+    returned_to: int | None = Field(
+        description="The approved revision whose request the step is back at; null: the step is ended."
+    )
+    approved_again: bool = Field(description="Whether the caller's approval of that request came with it.")
+    operation: OperationRecord = Field(description="As it is now.")
 
 
 class ShownFieldAnswer(Answer):

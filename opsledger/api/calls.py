@@ -316,6 +316,19 @@ CALLS: tuple[Call, ...] = (
         example={"revision": 2, "covered_digest": _DIGEST},
     ),
     Call(
+        "POST", "/operations/{operation}/steps/{step}/reject", "reject_step", "Reject one request by itself",
+        "Exactly as `request` shows it; If-Match is the operation's version. With `return` the step goes back to the newest "
+        "request of it that was approved, under a new key; without, it is ended.",
+        content.reject_step,
+        (
+            Reply(200, "Rejected.", answers.StepRejectionAnswer), _NOT_ELIGIBLE, _NOT_FOUND, _NOT_NOW,
+            Reply(412, "It changed, or it was decided meanwhile; `current` is the operation's record. Nothing was changed."),
+            _INVALID, _VERSION,
+        ),
+        permission=Permission.APPROVE_CONTENT, shape=shapes.RevisionRejection, versioned=True, tag="Content",
+        example={"revision": 2, "covered_digest": _DIGEST, "reason": "The address is the old one.", "return": True},
+    ),
+    Call(
         "POST", "/replays", "plan_replay", "Plan a replay",
         "Gives each step of the scope one verdict, with its reason. Writes nothing; `plan` is what a start takes.",
         replays.make_plan, (Reply(200, "The plan.", answers.PlanAnswer), _NOT_FOUND, _INVALID),
@@ -355,8 +368,8 @@ CALLS: tuple[Call, ...] = (
         replays.items, (Reply(200, "A page.", answers.ReplayItemPage), _NOT_FOUND, _INVALID),
         permission=Permission.VIEW, tag="Replays",
         query=(
-            Query("state", "A result (recovered, accepted, held, failed, cancelled, behind) or a state (waiting, started, "
-                           "skipped, aborted, kept, refused)."),
+            Query("state", "A result (recovered, accepted, held, closed_unknown, failed, cancelled, behind) or a state "
+                           "(waiting, started, skipped, aborted, kept, refused)."),
             Query("cursor", "`next` of the page before."),
         ),
     ),

@@ -10,9 +10,9 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 
-from opsledger.api.answers import plain, respond
+from opsledger.api.answers import plain, record_answer, respond
 from opsledger.api.caller import Caller
-from opsledger.api.operations import operation_id_of, refused
+from opsledger.api.operations import here, operation_id_of, operation_ids_of, refused
 from opsledger.api.problems import Problem
 from opsledger.api.reading import invalid
 from opsledger.api.shapes import (
@@ -21,6 +21,7 @@ from opsledger.api.shapes import (
     NewVersion,
     Rejection,
     RevisionApproval,
+    RevisionRejection,
     VersionOfContent,
 )
 from opsledger.api.versions import version_of
@@ -33,6 +34,7 @@ from opsledger.ledger.actions.approve import (
 )
 from opsledger.ledger.actions.content import BadContent, Proposal, open_content_version
 from opsledger.ledger.actions.reject import settle_rejection
+from opsledger.ledger.actions.reject_request import settle_revision_rejection
 from opsledger.ledger.actions.report import NoSuchThing, step_row
 from opsledger.ledger.actions.settle import Refused
 from opsledger.ledger.approvals import CoveredStep
@@ -168,11 +170,14 @@ def waiting(caller: Caller, request: HttpRequest) -> HttpResponse:
 def request_of(caller: Caller, request: HttpRequest, operation: str, step: str) -> HttpResponse:
     """What the step would send as it stands, masked; with the digest for an approval where it is approved by itself."""
     row = _row(caller, operation, step)
+    version = here(
+        caller, row.operation_id
+    ).version  # read first: what changes after it makes a decision stale
     shown = shown_request(row.pk)
     assert shown is not None  # its row is there
     alone = queries.covered_revision(row.pk)
     body = _request(shown) | {"covered_digest": alone.digest if alone else None}
-    return respond(200, body)
+    return respond(200, body, _tagged(version))
 
 
 # Deciding
@@ -208,7 +213,7 @@ def approve(caller: Caller, request: HttpRequest, version: str, given: Approval)
 
 def reject(caller: Caller, request: HttpRequest, version: str, given: Rejection) -> HttpResponse:
     found, at = find(caller, version), version_of(request)
-    returns = [operation_id_of(caller, one) for one in given.returns]
+    returns = operation_ids_of(caller, given.returns)
     made = _decided(
         caller,
         found.id,
@@ -246,6 +251,34 @@ def approve_step(
     bell.ring()
     body = {"approval": public("appr", made.approval_id), "revision": given.revision, "until": made.until}
     return respond(200, body)
+
+
+def reject_step(
+    caller: Caller, request: HttpRequest, operation: str, step: str, given: RevisionRejection
+) -> HttpResponse:
+    row, version = _row(caller, operation, step), version_of(request)
+    try:
+        made = settle_revision_rejection(
+            row.pk, given.revision, covered_digest=given.covered_digest, version=version, by=caller.by,
+            reason=given.reason, returns=given.returns,
+        )  # fmt: skip
+    except ContentStale as why:
+        record = here(caller, row.operation_id)
+        current = plain(record_answer(record))
+        raise Problem("stale", str(why), headers=_tagged(record.version), current=current) from why
+    except NotEligible as why:
+        raise Problem("not_allowed", _unchanged(why.why)) from why
+    except Refused as why:
+        raise refused(why) from why
+    bell.ring()
+    record = here(caller, row.operation_id)
+    body = {
+        "revision": made.revision,
+        "returned_to": made.returned_to,
+        "approved_again": made.approved_again,
+        "operation": record_answer(record),
+    }
+    return respond(200, body, _tagged(record.version))
 
 
 def _decided(caller: Caller, version_id: UUID | None, decide: Callable[[], T]) -> T:

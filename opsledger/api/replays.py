@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 
 from opsledger.api.answers import plain, respond
 from opsledger.api.caller import Caller
-from opsledger.api.operations import operation_id_of, refused
+from opsledger.api.operations import operation_ids_of, refused
 from opsledger.api.problems import Problem
 from opsledger.api.reading import invalid
 from opsledger.api.shapes import ReplayPlan, ReplayScope, ReplayStart, WithReason
@@ -70,7 +70,7 @@ def make_plan(caller: Caller, request: HttpRequest, given: ReplayPlan) -> HttpRe
 
 def _scope(caller: Caller, given: ReplayScope) -> Scope:
     if given.operations is not None:
-        return scope_of_ids(caller.team_id, [operation_id_of(caller, one) for one in given.operations])
+        return scope_of_ids(caller.team_id, operation_ids_of(caller, given.operations))
     asked, problems = OperationFilter.read(
         {name: [value] for name, value in (given.filter or {}).items() if name in _FILTERS}
     )

@@ -378,6 +378,17 @@ class RevisionApproval(Shape):
     reason: Text = Field(default="", max_length=4_000)
 
 
+class RevisionRejection(Shape):
+    """With `return`, the step goes back to the newest request of it that was approved; without, the step is ended."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, validate_by_alias=True)
+
+    revision: int = Field(ge=1, le=32_767)
+    covered_digest: Digest
+    reason: Reason
+    returns: bool = Field(default=False, alias="return")
+
+
 # Replays
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop as noop
 
 from opsledger.console import desk, wording
-from opsledger.console.decision import CARD_OF, REVISED
+from opsledger.console.decision import CARD_OF, REVISED, Card
 from opsledger.console.duplicates import field_of
 from opsledger.console.fields import shown_text
 from opsledger.ledger.queries.answer_proposals import ProposedAnswer, open_proposals
@@ -33,18 +33,28 @@ class ProposalLine:
     quotes: list[tuple[str, str]]
     author: str  # a sentence where it is a model's or an automation's thought
     changed: str  # parameters that it changes, by name
+    follows: str  # what accepting it brings about
     fresh: bool  # made on the state that is shown
     mine: bool
     may_accept: bool
     may_dismiss: bool
 
 
-def lines_of(hold: HoldView, may: Collection[Answer], person_id: UUID, now: datetime) -> list[ProposalLine]:
-    return [_line(one, hold, may, person_id, now) for one in open_proposals(hold.record.id)]
+def lines_of(
+    hold: HoldView, may: Collection[Answer], cards: Sequence[Card], person_id: UUID, now: datetime
+) -> list[ProposalLine]:
+    """`cards`: of the panel; what each answer brings about is foreseen there."""
+    follows = {option.answer: option.consequence for card in cards for option in card.options}
+    return [_line(one, hold, may, follows, person_id, now) for one in open_proposals(hold.record.id)]
 
 
 def _line(
-    one: ProposedAnswer, hold: HoldView, may: Collection[Answer], person_id: UUID, now: datetime
+    one: ProposedAnswer,
+    hold: HoldView,
+    may: Collection[Answer],
+    follows: Mapping[Answer, str],
+    person_id: UUID,
+    now: datetime,
 ) -> ProposalLine:
     fresh = one.hold_version == hold.record.version
     mine = one.proposer == f"person:{person_id}"
@@ -56,6 +66,7 @@ def _line(
         quotes=_quotes(one),
         author=_author(one),
         changed=_changed(one),
+        follows=follows.get(one.answer, ""),
         fresh=fresh,
         mine=mine,
         may_accept=fresh and whole and one.answer in may,

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop as noop
 
 from opsledger.console.differences import Part, difference
-from opsledger.ledger.approvals import CoveredStep
+from opsledger.ledger.approvals import CoveredStep, replaced_by
 from opsledger.ledger.queries import approvals, sides
 from opsledger.ledger.queries.approvals import Text
 from opsledger.ledger.queries.comparison import label_of
@@ -178,6 +178,23 @@ class CoveredPage:
     first: int  # position of the first line, from 1
     later: str  # cursor of the next page, "" = none
     earlier: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedLine:
+    """An operation that waits, and that nobody approves any more."""
+
+    step: CoveredStep
+    operation_public: str
+    by: str  # the operation that replaces it
+
+
+def without_replaced(covered: Covered) -> tuple[Covered, list[ReplacedLine]]:
+    """What an approval lets be sent, under the digest of all that was read; and the operations that it leaves out."""
+    replaced = replaced_by({one.operation_id for one in covered.steps})
+    left = {one.operation_id: one for one in covered.steps if one.operation_id in replaced}
+    lines = [ReplacedLine(one, ids.public("op", key), replaced[key]) for key, one in left.items()]
+    return Covered(covered.digest, [one for one in covered.steps if one.operation_id not in left]), lines
 
 
 def covered_page(

@@ -189,13 +189,19 @@ def foreseen(view: OperationView, hold: HoldView, answer: Answer, clock: Clock) 
     """What an answer brings about, in words; the rules say what, and nothing is written."""
     record, number = view.rules, hold.hold.step
     moment = Moment(view.now, view.record.loaded.policies, lambda: "foreseen")
-    given = Given(answer=answer, reference=FORESEEN_REFERENCE, next_check_at=view.now)
+    given = Given(answer=answer, reference=_expected_reference(record.step(number)), next_check_at=view.now)
     try:
         after = answered(record, hold.hold.id, given, moment)
     except NotNow:
         after = record
     view.record.loaded.renderings.clear()  # made with a stand-in for the reference
     return wording.consequence(hold.hold.reason, answer, _follows(view, hold, after, number, clock))
+
+
+def _expected_reference(step: Step) -> str:
+    """What will be typed, as far as that is foreseen: the one that the attempts have, else a stand-in."""
+    known = {attempt.reference for attempt in step.attempts if attempt.reference}
+    return known.pop() if len(known) == 1 else FORESEEN_REFERENCE
 
 
 def _follows(

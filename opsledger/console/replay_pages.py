@@ -10,6 +10,7 @@ from typing import Any
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop as noop
 
 from opsledger.console import desk, wording
 from opsledger.console.vocabulary import rows_of, shown
@@ -198,6 +199,14 @@ def plan_cells(plan: Plan) -> Iterator[list[Cell]]:
 # A replay
 
 
+_BESIDE = (
+    ("accepted", noop("accepted")),
+    ("held", noop("held")),
+    ("closed_unknown", noop("closed as never known")),
+    ("failed", noop("failed")),
+)
+
+
 def replay_row(line: ReplayLine) -> dict[str, Any]:
     counts = line.counts
     return {
@@ -206,7 +215,7 @@ def replay_row(line: ReplayLine) -> dict[str, Any]:
         "line": line,
         "recovered": counts["recovered"],
         "open": line.open_count,
-        "others": [(word, counts[word]) for word in ("accepted", "held", "failed") if counts[word]],
+        "others": [(_(words), counts[word]) for word, words in _BESIDE if counts[word]],
     }
 
 

@@ -266,6 +266,16 @@ class Teller:
         )
         return self._decision(entry, "rejected", title, text, "rejected")
 
+    def _request_rejected(self, entry: Told) -> Item:
+        title = _("%(name)s rejected revision %(number)s of the request") % {
+            "name": self.name(entry.actor),
+            "number": entry.body.get("revision"),
+        }
+        back = entry.body.get("returned_to")
+        words = _("It is back at the request of revision %(number)s, under a new key.")
+        text = words % {"number": back} if back else _("The step is ended.")
+        return self._decision(entry, "rejected", title, text, "rejected")
+
     def _decision(self, entry: Told, icon: str, title: str, text: str, state: str) -> Item:
         return Item(
             entry.at, icon, title, about="decisions", state=state, text=text, quotes=_quotes(entry), key=str(entry.seq)
@@ -472,6 +482,7 @@ _TELLERS = {
     "approved": Teller._approved,
     "content_moved": Teller._content_moved,
     "content_rejected": Teller._content_rejected,
+    "request_rejected": Teller._request_rejected,
     "assigned": Teller._assigned,
     "reminded": Teller._reminded,
     "escalated": Teller._escalated,

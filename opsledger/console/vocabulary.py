@@ -350,6 +350,12 @@ _ROWS: dict[str, tuple[tuple[str, str, str, str], ...]] = {
             "It was begun, and the destination took it over; its final effect is not proven.",
         ),
         ("held", "Held", "held", "It was begun and came to rest at a question for a person."),
+        (
+            "closed_unknown",
+            "Closed as never known",
+            "closed-unknown",
+            "It was begun, and a person closed it as never known. Nobody is asked any more.",
+        ),
         ("failed", "Failed (no change)", "failed", "It was begun, had no effect, and was ended."),
         ("cancelled", "Cancelled", "cancelled", "It was begun, and then it or its operation was cancelled."),
         ("behind", "Behind", "waiting", "An earlier step of its operation did not get done."),

@@ -395,9 +395,11 @@ def statement(outcome: str, known_by: str, reference: str | None) -> str:
 
 
 def said(outcome: str, reference: str | None) -> str:
-    """What a statement says, without who says it: “it happened as T-1”."""
+    """What a statement says, without who says it: “it happened as T-1”. Nothing is what it did not happen as."""
     words = _(_OUTCOMES.get(outcome, noop("nothing certain")))
-    return _("%(said)s as %(reference)s") % {"said": words, "reference": reference} if reference else words
+    if not reference or outcome == "no_change":
+        return words
+    return _("%(said)s as %(reference)s") % {"said": words, "reference": reference}
 
 
 _OUTCOMES = {
@@ -794,6 +796,7 @@ ENTRY_WORDS: Mapping[str, str] = {
     "content_approved": noop("Content version approved"),
     "content_rejected": noop("Content version rejected"),
     "content_waiting_rejected": noop("What waited for a content version rejected"),
+    "request_rejected": noop("Changed request rejected"),
     "content_moved": noop("Operation moved to another content version"),
     "withdrawn": noop("Answer taken back"),
     "revealed": noop("Masked values shown"),

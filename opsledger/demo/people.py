@@ -12,11 +12,12 @@ from opsledger.accounts.models import Person, Team
 from opsledger.accounts.permissions import Role
 
 TEAM = "campaigns"
+FIRST_OWNER, OPERATOR = "owner@demo.example", "operator@demo.example"
 SECOND_OWNER = "second-owner@demo.example"  # approves what the first one wrote or asked for
 PEOPLE: tuple[tuple[str, str, tuple[Role, ...]], ...] = (
-    ("owner@demo.example", "Demo owner", (Role.OWNER,)),
+    (FIRST_OWNER, "Demo owner", (Role.OWNER,)),
     (SECOND_OWNER, "Second owner", (Role.OWNER,)),
-    ("operator@demo.example", "Demo operator", (Role.OPERATOR,)),
+    (OPERATOR, "Demo operator", (Role.OPERATOR,)),
     ("manager@demo.example", "Demo manager", (Role.VIEWER,)),
     ("admin@demo.example", "Demo admin", (Role.ADMIN,)),
 )
@@ -33,7 +34,7 @@ def make_people(kept_in: Path) -> Team:
         email: add_person(email=email, display_name=name, password=passwords[email])
         for email, name, _ in PEOPLE
     }
-    team = add_team(slug=TEAM, name="Campaign desk", fallback_owner=people["owner@demo.example"])
+    team = add_team(slug=TEAM, name="Campaign desk", fallback_owner=people[FIRST_OWNER])
     for email, _, roles in PEOPLE:
         for role in roles:
             grant_role(people[email], team, role)

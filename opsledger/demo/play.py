@@ -14,7 +14,7 @@ from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
 from opsledger.demo.letters import FIRST, LETTER, REGENERATED, SENT, THANKS, WAITING, Brought, letter_params
-from opsledger.demo.scenario import CHANGED, DUPLICATED, FOLLOW_UP, PARTS, Part, params_of
+from opsledger.demo.scenario import CHANGED, DUPLICATED, ENDED, FOLLOW_UP, PARTS, Part, params_of
 from opsledger.destinations.sandbox.client import SandboxControl
 from opsledger.ledger.models import Step
 from opsledger.lib import ids
@@ -114,8 +114,13 @@ def _event(params: dict[str, Any]) -> dict[str, Any]:
 @dataclass(frozen=True, slots=True)
 class Played:
     part: Part
+    public_id: str
     identities: tuple[str, ...]  # of the steps, in their order: by these the sandbox knows our requests
     params: dict[str, Any]
+
+    def task(self) -> dict[str, Any]:
+        """The fields of the task that its first step asks for."""
+        return {name: self.params[name] for name in ("subject", "queue", "due_date", "account")}
 
 
 def identities_of(public_id: str) -> tuple[str, ...]:
@@ -126,7 +131,7 @@ def identities_of(public_id: str) -> tuple[str, ...]:
     return tuple(identity or "" for identity in steps.values_list("identity", flat=True))
 
 
-def play(doors: Doors, parts: Sequence[Part] = (*PARTS, DUPLICATED, CHANGED)) -> list[Played]:
+def play(doors: Doors, parts: Sequence[Part] = (*PARTS, DUPLICATED, CHANGED, ENDED)) -> list[Played]:
     """Records all operations and tells the sandbox how to treat each. Sending should be off meanwhile."""
     played: list[Played] = []
     number = 0
@@ -138,7 +143,7 @@ def play(doors: Doors, parts: Sequence[Part] = (*PARTS, DUPLICATED, CHANGED)) ->
                 _tell(doors, f"evt-answered-{number:03d}", part, params)
                 continue
             public_id = doors.record(f"spring-launch:req-{8800 + number}", part.workflow, params)
-            one = Played(part, identities_of(public_id), params)
+            one = Played(part, public_id, identities_of(public_id), params)
             if part.prepare is not None:
                 part.prepare(doors.sandbox, one.identities)
             played.append(one)
@@ -150,22 +155,21 @@ def interfere(doors: Doors, played: list[Played]) -> None:
     for one in played:
         if one.part not in (DUPLICATED, CHANGED):
             continue
-        fields = {name: one.params[name] for name in ("subject", "queue", "due_date", "account")}
         identity = one.identities[0]
         record = _made(doors, identity)
         if record is None:
             continue
         if one.part is DUPLICATED:
-            _call(doors, "POST", "/crm/tasks", {**fields, "external_id": identity})
+            write_at_crm(doors, "POST", "/crm/tasks", one.task() | {"external_id": identity})
         else:
-            _call(doors, "PATCH", f"/crm/tasks/{record}", {"due_date": "2027-01-31"})
+            write_at_crm(doors, "PATCH", f"/crm/tasks/{record}", {"due_date": "2027-01-31"})
 
 
 def write_letters(doors: Doors, approver: str) -> list[str]:
     """Letters whose first words an owner approves with a token of their own. Returns the identities of their steps."""
     written = [doors.write(number, FIRST.document()) for number in range(1, SENT + 1)]
     approve(doors, FIRST, approver)
-    return [f"{public_id}-1" for public_id in written]
+    return [identity for public_id in written for identity in identities_of(public_id)]
 
 
 def approve(doors: Doors, content: Brought, approver: str) -> None:
@@ -203,18 +207,33 @@ def _made(doors: Doors, identity: str) -> str | None:
     """The record that our request made, as soon as it has."""
     until = time.monotonic() + 30
     while time.monotonic() < until:
-        effects = doors.sandbox.effects(identity=identity)
-        if effects:
+        if effects := effects_of(doors, identity):
             return str(effects[0]["reference"])
         time.sleep(0.02)
     return None
 
 
-def _call(doors: Doors, method: str, path: str, fields: dict[str, Any]) -> None:
+def effects_of(doors: Doors, identity: str) -> list[dict[str, Any]]:
+    """What our request, or another under its identity, made there; oldest first."""
+    return doors.sandbox.effects(identity=identity)
+
+
+def write_at_crm(doors: Doors, method: str, path: str, fields: dict[str, Any]) -> None:
+    """What others do at the other system, without us."""
     headers = {"Content-Type": "application/json"}
     request = Request(f"{doors.sandbox.url}{path}", json.dumps(fields).encode(), headers, method=method)  # noqa: S310
     with build_opener(ProxyHandler({})).open(request, timeout=20) as reply:
         reply.read()
 
 
-__all__ = ["FOLLOW_UP", "Doors", "interfere", "leave_to_be_approved", "play", "write_letters"]
+__all__ = [
+    "FOLLOW_UP",
+    "Doors",
+    "Played",
+    "effects_of",
+    "interfere",
+    "leave_to_be_approved",
+    "play",
+    "write_at_crm",
+    "write_letters",
+]

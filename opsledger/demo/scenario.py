@@ -89,6 +89,11 @@ DUPLICATED = Part("a proxy sent it twice", 2, workflow=CLASSIC, prepare=_first("
 CHANGED = Part(
     "the record has another due date", 2, workflow=CLASSIC, prepare=_first("lose_reply_after_acting")
 )
+ENDED = Part(
+    "the message bounces, an owner ends it, and then it is delivered",
+    1,
+    params={"email": "bounce.{number}@customers.example"},
+)
 
 COMPANIES = (
     "Alder Works", "Birch & Sons", "Cedar Lane", "Dune Optics", "Elm Street Press", "Fjord Foods", "Gable Roofing",

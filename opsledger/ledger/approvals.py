@@ -48,6 +48,20 @@ class CoveredStep:
     hold_id: UUID
 
 
+@dataclass(frozen=True, slots=True)
+class ApprovedBefore:
+    """An earlier request of a step that somebody approved, with what it was made of."""
+
+    revision: int
+    request_digest: str  # with the key left out
+    params: str  # canonical JSON: those that differ from the operation's own
+    content_number: int | None
+    body: str | None  # of that content version, as it is stored
+    version_id: UUID | None
+    approved_by: str
+    attempt_count: int  # of this request
+
+
 # Step by step along the keys: OFFSET keeps the planner from joining whole tables while it knows little of them.
 _OF_VERSION = """
 SELECT o.id, s.id, s.number, h.id
@@ -67,6 +81,24 @@ SELECT s.operation_id, s.id AS step_id, s.number, h.id AS hold_id
   LEFT JOIN ledger_revision r ON r.step_id = s.id AND r.number = s.revision
  WHERE s.id = %s AND (s.content_number IS NULL OR r.kind = 'revised')
 """
+# The first request has its parameters from the operation, and its content from the line that recorded it.
+_APPROVED_BEFORE = """
+SELECT x.revision, x.request_digest, x.params, x.content_number, v.body, v.id AS version_id,
+       p.display_name AS approved_by,
+       (SELECT count(*) FROM ledger_attempt t WHERE t.step_id = x.step_id AND t.revision = x.revision) AS attempt_count
+  FROM (SELECT a.step_id, a.revision, a.request_digest, a.approval_id, o.content_id, coalesce(r.params, '{}') AS params,
+               CASE WHEN a.revision > 1 THEN r.content_number
+                    ELSE (SELECT (e.body::json #>> ARRAY['steps', s.number::text, 'content_number'])::integer
+                            FROM journal_entry e WHERE e.subject_id = s.operation_id AND e.seq = 1) END AS content_number
+          FROM ledger_step s
+          JOIN ledger_operation o ON o.id = s.operation_id
+          JOIN ledger_approvedrequest a ON a.step_id = s.id AND a.revision < s.revision
+          LEFT JOIN ledger_revision r ON r.step_id = s.id AND r.number = a.revision
+         WHERE s.id = %s ORDER BY a.revision DESC, a.id DESC LIMIT 1) x
+  JOIN ledger_approval g ON g.id = x.approval_id
+  JOIN person p ON p.id = g.approved_by_id
+  LEFT JOIN ledger_contentversion v ON v.of_id = x.content_id AND v.number = x.content_number AND v.state = 'approved'
+"""
 
 
 def waiting_for_version(of_id: UUID, number: int) -> list[WaitingStep]:
@@ -80,6 +112,15 @@ def waiting_for_itself(step_id: UUID) -> WaitingStep | None:
     """The step, if its request is approved by itself: a person revised it, or it shows no content."""
     found = _rows(_OF_STEP, step_id)
     return WaitingStep(*found[0]) if found else None
+
+
+def approved_before(step_id: UUID) -> ApprovedBefore | None:
+    """The newest earlier request of the step that somebody approved; None where there is none, or where the content that it
+    shows is not approved any more."""
+    found = _rows(_APPROVED_BEFORE, step_id)
+    if not found or (found[0].content_number is not None and found[0].body is None):
+        return None
+    return ApprovedBefore(*found[0])
 
 
 def batches(waiting: Sequence[WaitingStep]) -> Iterator[list[WaitingStep]]:

@@ -74,10 +74,10 @@ def _has(answer: Answer) -> Callable[[Chosen], bool]:
 
 
 _RULES: Mapping[Verb, _Rule] = {
-    Verb.CHECK_NOW: _Rule(lambda one: one.state in _LOOKED_UP, "have nothing to be looked up"),
+    Verb.CHECK_NOW: _Rule(lambda one: one.state in _LOOKED_UP, "can’t be looked up"),
     Verb.NEXT_CHECK: _Rule(_has(Answer.STILL_UNKNOWN), "can’t stay open as still unknown"),
     Verb.END_FAILED: _Rule(_has(Answer.END_FAILED), "can’t be ended as failed"),
-    Verb.PLAN_REPLAY: _Rule(lambda one: one.state is not None, "have no operation to continue"),
+    Verb.PLAN_REPLAY: _Rule(lambda one: one.state is not None, "can’t be continued by a replay"),
     Verb.HAPPENED: _Rule(
         lambda one: _has(Answer.HAPPENED)(one) and one.state is not StepState.READY,
         "can’t be answered with “It happened”",

@@ -222,11 +222,15 @@ def _lower(sentence: str) -> str:
     return sentence[0].lower() + sentence[1:]
 
 
+def _cells(count: int) -> str:
+    return "1 cell" if count == 1 else f"{count} cells"
+
+
 def _row(line: int, cells: list[str], columns: _Columns, width: int) -> Row:
     digest = hex_digest(b"list row 1", *(cell.encode() for cell in cells))
     bad = Row(line, digest=digest)
     if len(cells) < width or any(cells[width:]):
-        return replace(bad, problem=f"It has {len(cells)} cells where the first row has {width}.")
+        return replace(bad, problem=f"It has {_cells(len(cells))} where the first row has {width}.")
     if any("\0" in cell for cell in cells):
         return replace(bad, problem="It holds a character that can’t be stored (NUL).")
     if any(len(cell) > CELL_LENGTH_MAX for cell in cells):

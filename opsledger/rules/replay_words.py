@@ -30,6 +30,7 @@ class ItemResult(StrEnum):
     RECOVERED = "recovered"
     ACCEPTED = "accepted"  # taken over by the destination, final effect not proven
     HELD = "held"  # a person is asked
+    CLOSED_UNKNOWN = "closed_unknown"  # a person closed it as never known; nobody is asked any more
     FAILED = "failed"  # proven without effect, and ended
     CANCELLED = "cancelled"  # it, or its operation
     BEHIND = "behind"  # an earlier step did not get done

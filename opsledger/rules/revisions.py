@@ -63,6 +63,19 @@ def moved_to_content(operation: Operation, number: int, moment: Moment) -> Opera
     return settled(after, moment)
 
 
+def returned(operation: Operation, number: int, content_number: int | None, moment: Moment) -> Operation:
+    """The request that waits for an approval is given up for an earlier one of the step, as another revision.
+
+    NotNow for a step that does not wait for an approval. Later requests keep the content that they show.
+    """
+    after = operation.copy()
+    step, hold = after.step(number), after.hold_on(number)
+    if hold is None or hold.reason is not HoldReason.APPROVAL_NEEDED:
+        raise NotNow(f"Step {number} does not wait for an approval.")
+    begin_revision(after, step, content_number=content_number)
+    return settled(after, moment)
+
+
 def approved(operation: Operation, approvals: Mapping[int, Approval], moment: Moment) -> Operation:
     """The present revisions of these steps are approved, each as it was rendered for the person who approves.
 

@@ -334,8 +334,15 @@
     clock.firstChild.textContent = new Intl.DateTimeFormat("en-GB", parts).format(now);
   }
 
+  // the chosen tab, in a row that is wider than the window; the page itself stays where it is
+  function bringIntoSight(tab) {
+    const row = tab.closest(".tabs");
+    row.scrollLeft += Math.max(0, tab.getBoundingClientRect().right + 24 - row.getBoundingClientRect().right);
+  }
+
   function start() {
     $$("#toasts .toast").forEach((toast) => setTimeout(() => toast.remove(), 8000));
+    $$(".tabs [aria-current]").forEach(bringIntoSight);
     startPolling();
     showTicked();
     tick();

@@ -309,6 +309,72 @@ def test_a_revision_is_made_by_one_and_approved_by_another(live: Letters) -> Non
     assert Step.objects.get().state == "ready"
 
 
+def changed(live: Letters) -> dict[str, Any]:
+    """A letter that was approved and refused, then changed by its owner; what waits, with the version to decide on."""
+    record(live)
+    decide(live, live.owner)
+    _refused_by_the_destination()
+    hold = live.owner.get("/holds").json()["items"][0]
+    revised = {"answer": "revise", "reason": "They moved.", "params": {"to": "Alder Works, 5 Quay Street"}}
+    live.owner.post(f"/holds/{hold['id']}/settle", revised, if_match=hold["version"])
+    shown = live.owner.get("/operations/letter:a/steps/write/request")
+    return shown.json() | {"version": int(shown.headers["ETag"].strip('"'))}
+
+
+REJECT = "/operations/letter:a/steps/write/reject"
+
+
+def test_a_revision_is_rejected_and_its_step_is_back_at_what_was_approved(live: Letters) -> None:
+    shown = changed(live)
+    body = {
+        "revision": 2,
+        "covered_digest": shown["covered_digest"],
+        "reason": "The old one is right.",
+        "return": True,
+    }
+
+    unversioned = live.second.post(REJECT, body)
+    done = live.second.post(REJECT, body, if_match=shown["version"])
+    late = live.second.post(REJECT, body, if_match=shown["version"])
+
+    assert unversioned.status_code == 428
+    assert done.status_code == 200, done.content
+    told = done.json()
+    assert (told["revision"], told["returned_to"], told["approved_again"]) == (2, 1, True)
+    assert done.headers["ETag"] == f'"{told["operation"]["version"]}"'
+    assert Step.objects.values_list("revision", "state").get() == (3, "ready")
+    assert (late.status_code, late.json()["current"]["version"]) == (412, told["operation"]["version"])
+
+
+@pytest.mark.parametrize("returns", [False, None], ids=["false", "left out"])
+def test_a_rejected_revision_ends_its_step(live: Letters, returns: bool | None) -> None:
+    shown = changed(live)
+    body = {"revision": 2, "covered_digest": shown["covered_digest"], "reason": "Not so."}
+    body |= {} if returns is None else {"return": returns}
+
+    done = live.second.post(REJECT, body, if_match=shown["version"]).json()
+
+    assert (done["returned_to"], done["operation"]["state"]) == (None, "cancelled")
+
+
+def test_a_stale_rejection_is_answered_with_the_record_as_it_is(live: Letters) -> None:
+    shown = changed(live)
+    body = {"revision": 2, "covered_digest": shown["covered_digest"], "reason": "Not so."}
+
+    stale = [
+        live.second.post(REJECT, body | more, if_match=at)
+        for more, at in (({}, shown["version"] - 1), ({"covered_digest": "0" * 64}, shown["version"]))
+    ]
+    nothing = live.second.post(REJECT, body | {"reason": " "}, if_match=shown["version"])
+    automation = live.auto.post(REJECT, body, if_match=shown["version"])
+
+    assert [(one.status_code, one.json()["current"]["version"]) for one in stale] == [
+        (412, shown["version"])
+    ] * 2
+    assert (nothing.status_code, automation.status_code) == (422, 403)
+    assert Step.objects.values_list("revision", "state").get() == (2, "waiting")
+
+
 def _refused_by_the_destination() -> None:
     from opsledger.ledger.actions.change import Change, NewEvidence, change
     from opsledger.ledger.actions.claim import claim_sends

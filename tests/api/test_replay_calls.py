@@ -7,10 +7,15 @@ from typing import Any
 import pytest
 from api_world import DEFINITIONS, Api, World, read
 
-from opsledger.accounts.models import Membership
+from opsledger.accounts.models import ApiToken, Membership
+from opsledger.api.caller import Caller
+from opsledger.api.operations import operation_ids_of
 from opsledger.engine import replays
 from opsledger.ledger.actions.definitions import load
+from opsledger.ledger.actions.settle import By
 from opsledger.ledger.models import Replay, ReplayItem
+from opsledger.ledger.queries import operations
+from opsledger.lib.ids import public
 
 
 def rejected(world: World, own: str = "order:1") -> str:
@@ -69,6 +74,24 @@ def test_a_plan_has_three_lists_and_writes_nothing(world: World) -> None:
     assert {one["slug"] for one in plan["destinations"]} == {"crm", "mail"}
     assert plan["asks_whether_mended"] is True
     assert not Replay.objects.exists()
+
+
+def test_the_names_of_a_scope_are_looked_up_with_one_query(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the ledger's id or by one's own, in any order; one that the team does not have is told by its place."""
+    first, second = rejected(world), confirmed(world, "order:2")
+    caller = Caller(ApiToken(), world.cast.launch.pk, By("token:x", "x"))
+    asked: list[str] = []
+    real = operations._rows
+    monkeypatch.setattr(operations, "_rows", lambda query, given: asked.append(query) or real(query, given))  # type: ignore[func-returns-value]
+
+    found = operation_ids_of(caller, ["order:2", first, second, "order:1"])
+
+    assert len(asked) == 1
+    assert [public("op", one) for one in found] == [second, first, second, first]
+    answer = world.owner.post("/replays", {"scope": {"operations": [first, "order:2", "order:9", "a b"]}})
+    assert (answer.status_code, "It is number 3 of 4." in answer.json()["detail"]) == (404, True)
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,7 @@ MAY: dict[str, set[str]] = {
     "approve_version": {"owner"},
     "reject_version": {"owner"},
     "approve_step": {"owner"},
+    "reject_step": {"owner"},
     "plan_replay": {"owner"},
     "start_replay": {"owner"},
     "list_replays": {"auto", "viewer", "operator", "owner", "admin"},

@@ -31,7 +31,11 @@ TINY_RUNS = {
         "inbox: page of 50, database",
         "replay: planning",
     ),
-    ("selections",): ("selection: a whole view assigned, 1 process", "inbox: page of 50 of 60 open holds"),
+    ("selections",): (
+        "selection: a whole view assigned, 1 process",
+        "inbox: page of 50 of 60 open holds",
+        "inbox: cards of incidents of 60 open holds",
+    ),
 }
 
 

@@ -130,6 +130,15 @@ def test_the_table_refuses_a_second_open_proposal_and_an_end_without_a_word(
 # Accepting
 
 
+def test_what_accepting_brings_about_is_said_before_the_click(scenes: Scenes, omar: Person) -> None:
+    opened = scenes.expired()
+    propose(client_of(omar), scenes.hold(opened), "close")
+
+    page = page_of(client_of(scenes.owner), path_of(opened))
+    assert "If you accept: Step 1 stays unknown, counted apart for good;" in page
+    assert "If you accept" not in page_of(client_of(omar), path_of(opened))
+
+
 def test_accepting_settles_with_the_values_and_the_journal_names_both(scenes: Scenes, omar: Person) -> None:
     opened = scenes.expired()
     propose(client_of(omar), scenes.hold(opened), "close", keep="2")

@@ -18,12 +18,14 @@ from opsledger.accounts.models import Person
 from opsledger.accounts.roles import Role
 from opsledger.console.forms import by_person
 from opsledger.journal.models import Entry
-from opsledger.ledger.models import Approval, ContentVersion, Hold, Revision
+from opsledger.ledger.actions.intake import open_intended
+from opsledger.ledger.actions.wanted import Wanted, WantedContent
+from opsledger.ledger.models import Approval, ContentVersion, Hold, Operation, Revision
 from opsledger.ledger.queries.approvals import waiting_count
 from opsledger.lib.ids import public
 from opsledger.rules.answers import Answer
 from opsledger.rules.content import AuthorKind
-from tests.desk import AUTOMATION, LETTER, step_identity
+from tests.desk import AUTOMATION, LETTER, LETTER_PARAMS, step_identity
 
 HTMX = {"HTTP_HX_REQUEST": "true", "HTTP_HX_TARGET": "approval"}
 OTHER_TEXT = "Your order is on its way. A colleague will write once it has arrived."
@@ -39,8 +41,8 @@ def text_of(response: Any) -> str:
     return markup.unescape(response.content.decode())
 
 
-def newest(scenes: Scenes) -> ContentVersion:
-    return ContentVersion.objects.filter(team=scenes.desk.team).latest("number")
+def newest(scenes: Scenes, content_id: str = "spring-launch:letter") -> ContentVersion:
+    return ContentVersion.objects.filter(team=scenes.desk.team, content_id=content_id).latest("number")
 
 
 def address(version: ContentVersion, what: str = "") -> str:
@@ -428,6 +430,74 @@ def test_an_owner_may_see_the_text_to_edit_it_which_is_journaled(scenes: Scenes)
     assert operator.post(address(version, "propose/reveal")).status_code == 403
 
 
+def replaced(scenes: Scenes, opened: Any) -> None:
+    """Another operation takes its place, of another content."""
+    name = scenes.desk.operation(opened).operation_id
+    content = WantedContent(
+        "another/letter", fields=LETTER, author_kind=AuthorKind.MODEL, author="draft-writer-2"
+    )
+    wanted = Wanted("new:1", "campaign_letter", dict(LETTER_PARAMS), replaces=name, content=content)
+    assert open_intended(scenes.desk.team.pk, [wanted], AUTOMATION)[0].opened is not None
+
+
+def test_what_another_operation_replaces_is_said_to_be_left_out_and_not_listed(
+    scenes: Scenes, olga: Person
+) -> None:
+    gone, stays = scenes.desk.letter("gone:1"), scenes.desk.letter("stays:1")
+    replaced(scenes, gone)
+    version = newest(scenes)
+    client = client_of(olga)
+    page = text_of(client.get(address(version)))
+    assert "1 operation that waits is left out of an approval" in page
+    assert "Replaced by operation" in page
+    assert "1 waiting operation may send exactly what is shown" in page
+    assert (
+        "What an approval covers <small>1 operation</small>" in client.get(address(version)).content.decode()
+    )
+    assert page.count("Shown above") == 1
+
+    assert approve(client, version).status_code == 303
+
+    assert (scenes.desk.step(gone).state, scenes.desk.step(stays).state) == ("waiting", "ready")
+    page = text_of(client.get(address(version)))
+    assert "Nothing that waits for it may be sent any more." in page
+    assert "What an approval covers <small>0 operations</small>" in page
+
+
+@pytest.mark.parametrize("others", ["", "return"])
+def test_what_another_operation_replaces_is_cancelled_by_a_rejection(
+    scenes: Scenes, olga: Person, others: str
+) -> None:
+    gone, stays = scenes.desk.letter("gone:1"), scenes.desk.letter("stays:1")
+    client = client_of(olga)
+    approve(client, newest(scenes))
+    propose_by_model(scenes, text=OTHER_TEXT)
+    replaced(scenes, gone)
+    version = newest(scenes)
+    ticked = public("op", scenes.desk.operation(stays).pk)
+
+    answer = client.post(
+        address(version, "decide"),
+        form_of(client, version) | {"answer": "reject", "reason": "No.", "return": ticked, "others": others},
+    )
+
+    assert answer.status_code == 303
+    assert scenes.desk.operation(gone).state == "cancelled"
+    assert scenes.desk.step(stays).content_number == 1
+
+
+def test_a_changed_request_of_a_replaced_operation_can_only_be_rejected(scenes: Scenes, olga: Person) -> None:
+    opened, client = revised(scenes), client_of(olga)
+    other = scenes.open()
+    Operation.objects.filter(pk=other.id).update(replaces_id=opened.id)
+
+    page = text_of(client.get(request_address(scenes, opened)))
+
+    assert "replaces this one, and both would take effect: nobody approves it any more." in page
+    assert "Approve revision" not in page
+    assert "Reject revision 2" in page
+
+
 # One request: revisions
 
 
@@ -444,9 +514,9 @@ def request_address(scenes: Scenes, opened: Any, what: str = "") -> str:
 
 def request_form(client: Any, path: str) -> dict[str, str]:
     page = client.get(path).content.decode()
-    return {
-        name: re.search(rf'name="{name}" value="([^"]*)"', page)[1] for name in ("revision", "covered_digest")
-    }  # type: ignore[index]
+    names = ("revision", "covered_digest", "version")
+    read = {name: re.search(rf'name="{name}" value="([^"]*)"', page)[1] for name in names}  # type: ignore[index]
+    return {"answer": "approve", **read}
 
 
 def propose_by_model(scenes: Scenes, **changed: str) -> None:
@@ -466,7 +536,7 @@ def test_the_panel_changes_a_refused_request_which_then_waits_for_somebody_else(
     assert client.post(hold_path(hold, "settle"), form).status_code == 303
     path = request_address(scenes, opened)
     assert "You changed its request, so somebody else has to approve it." in text_of(client.get(path))
-    own = {"revision": "2", "covered_digest": "0" * 64}
+    own = {"answer": "approve", "revision": "2", "covered_digest": "0" * 64}
     assert client.post(f"{path}decide", own).status_code == 403
     theirs = client_of(olga)
     page = text_of(theirs.get(path))
@@ -480,6 +550,88 @@ def test_the_panel_changes_a_refused_request_which_then_waits_for_somebody_else(
     assert "Test owner answered: the request is changed" in told
     assert "Olga approved what is to be sent" in told
     assert "approved by Olga" in told
+
+
+def rejected_form(client: Any, path: str, **changed: str) -> dict[str, str]:
+    return request_form(client, path) | {"answer": "reject", "reason": "The old queue is right."} | changed
+
+
+def test_a_changed_request_is_rejected_and_its_step_ended(scenes: Scenes, olga: Person) -> None:
+    opened, theirs = revised(scenes), client_of(olga)
+    path = request_address(scenes, opened)
+    page = text_of(theirs.get(path))
+    assert "No other request of this step is approved, so the step is ended" in page
+    assert 'name="return"' not in page
+    form = rejected_form(theirs, path)
+
+    assert [theirs.post(f"{path}decide", form).status_code for _ in range(2)] == [303, 303]
+
+    page = text_of(theirs.get(path))
+    assert "Olga rejected revision 2" in page
+    assert "The old queue is right." in page
+    assert scenes.desk.step(opened).state == "cancelled"
+    assert "Olga rejected revision 2 of the request" in text_of(theirs.get(path_of(opened)))
+    assert "Changed request rejected" in text_of(theirs.get("/audit/"))
+    assert Entry.objects.filter(kind="request_rejected").count() == 1
+
+
+@pytest.mark.parametrize("ticked", [True, False])
+def test_a_ticked_rejection_goes_back_to_the_approved_request(
+    scenes: Scenes, olga: Person, ticked: bool
+) -> None:
+    opened, theirs = revised(scenes), client_of(olga)
+    path = request_address(scenes, opened)
+    theirs.post(f"{path}decide", request_form(theirs, path))
+    scenes.send(REJECTED, says="rejected", sentence="The reply was 422.")
+    scenes.settle(opened, Answer.REVISE, params={"queue": "another-desk"})
+    page = text_of(theirs.get(path))
+    assert "On rejection, go back to the request of revision 2" in page
+    assert "It was sent before and had no effect" in page
+    assert 'aria-describedby="c-back" checked' not in page
+
+    theirs.post(f"{path}decide", rejected_form(theirs, path, **({"return": "yes"} if ticked else {})))
+
+    step = scenes.desk.step(opened)
+    assert (step.revision, step.state) == ((4, "ready") if ticked else (3, "cancelled"))
+    words = "It is back at the request of revision 2, and approved by you" if ticked else "is ended"
+    assert words.split(",")[0] in text_of(theirs.get(path_of(opened)))
+
+
+def test_who_changed_a_request_may_reject_it_but_not_approve_it(scenes: Scenes) -> None:
+    opened, mine = revised(scenes), client_of(scenes.owner)
+    path = request_address(scenes, opened)
+    assert 'value="approve"' not in mine.get(path).content.decode()
+
+    assert mine.post(f"{path}decide", rejected_form(mine, path)).status_code == 303
+
+    assert scenes.desk.step(opened).state == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("changed", "status", "said"),
+    [
+        ({"reason": " "}, 422, "Write the reason"),
+        ({"answer": ""}, 422, "Choose whether you approve or reject it."),
+        ({"version": ""}, 422, "lacks the version that it was made on"),
+        ({"version": "1"}, 409, "This operation changed while you were reading it."),
+        ({"covered_digest": "0" * 64}, 409, "The request changed while you were reading it."),
+        ({"return": "yes"}, 422, "No earlier request of this step is approved"),
+    ],
+    ids=["no reason", "no answer", "no version", "another version", "another digest", "nothing to return to"],
+)
+def test_a_rejection_that_can_not_be_changes_nothing_and_keeps_what_was_typed(
+    scenes: Scenes, olga: Person, changed: dict[str, str], status: int, said: str
+) -> None:
+    opened, theirs = revised(scenes), client_of(olga)
+    path = request_address(scenes, opened)
+    before = Entry.objects.count()
+
+    response = theirs.post(f"{path}decide", rejected_form(theirs, path, **changed))
+
+    page = text_of(response)
+    assert (response.status_code, said in page) == (status, True)
+    assert changed.get("reason", "The old queue is right.") in page
+    assert (scenes.desk.step(opened).state, Entry.objects.count()) == ("waiting", before)
 
 
 @pytest.mark.parametrize(
@@ -544,7 +696,8 @@ def test_the_inbox_the_hold_and_the_operation_lead_to_what_is_approved(scenes: S
     opened = scenes.desk.letter()
     hold, client = scenes.hold(opened), client_of(scenes.owner)
     link = f"/approvals/holds/{public('hold', hold.pk)}/"
-    assert f'href="{link}"' in client.get("/").content.decode()
+    for address_of_inbox in ("/", "/?view=awaiting"):
+        assert f'href="{link}"' in client.get(address_of_inbox).content.decode()
     assert client.get(link)["Location"] == address(newest(scenes))
     assert client.get(hold_path(hold, ""))["Location"] == link
     page = text_of(client.get(path_of(opened)))

@@ -56,6 +56,18 @@ def test_what_a_person_said_stands_beside_what_was_heard_later(scenes: Scenes) -
     assert stopped.startswith("Stopped until it is settled Step 1, Create the follow-up task, itself")
 
 
+def test_the_reference_that_was_heard_is_foreseen_and_no_duplicate(scenes: Scenes) -> None:
+    opened = scenes.expired()
+    scenes.settle(opened, Answer.ABSENT_END, checked_how="Searched.")
+    hear_late(scenes, opened, "T-9", "The reply came after all.")
+
+    page = client_of(scenes.owner).get(path_of(opened)).content.decode()
+
+    (happened,) = re.findall(r'id="c-happened">([^<]+)', page)
+    assert "confirmed with your reference" in happened
+    assert "Duplicate found" not in happened
+
+
 def test_the_same_word_again_is_no_further_side_and_another_is(scenes: Scenes) -> None:
     opened = scenes.expired()
     scenes.settle(opened, Answer.ABSENT_END, checked_how="Searched.")

@@ -129,7 +129,7 @@ def test_three_hundred_holds_are_settled_from_a_list_in_few_actions(scenes: Scen
     hand.fill(page.get_by_label("Paste the list"), the_destinations_list(desk))
     hand.button("Show what it says")
     settled = HOLDS - NEVER_ARRIVED
-    page.get_by_role("heading", name=f"{settled} holds are settled").wait_for()
+    page.get_by_role("heading", name=f"Settle {settled} holds").wait_for()
     hand.fill(page.get_by_label("Reason"), "The export of their tasks, made at three.")
     hand.button(f"It happened: {settled}")
     page.wait_for_url("**/selections/runs/**")

@@ -133,7 +133,7 @@ def test_all_that_match_are_those_that_were_there_when_the_page_was_made(scenes:
     scenes.rejected()
     client = client_of(scenes.owner)
     page = client.get("/?reason=outcome_unknown").content.decode()
-    assert "All 2 that match" in page
+    assert "Select all 2 that match" in page
     late = some(scenes, 1)
     data = {name: hidden(page, name) for name in ("view_query", "seen", "next")}
     response = client.post("/selections/view/", data)
@@ -175,10 +175,7 @@ def test_a_selection_says_what_it_holds_and_offers_what_fits_all_of_it(scenes: S
         assert f'id="verb-{fitting}"' in page, fitting
     for other in ("check_now", "next_check", "end_failed"):
         assert f'id="verb-{other}"' not in page, other
-    assert (
-        "1 of these, “rejected by destination” with a step that is ready, have nothing to be looked up."
-        in page
-    )
+    assert "1 of these, “rejected by destination” with a step that is ready, can’t be looked up." in page
 
 
 def test_what_changed_since_does_not_decide_what_is_offered(scenes: Scenes) -> None:
@@ -263,7 +260,7 @@ def test_a_verb_that_does_not_fit_is_refused_when_it_is_posted(scenes: Scenes) -
     client, path = selection_of(scenes, [scenes.hold(scenes.rejected()), *some(scenes, 1)])
     response = client.post(f"{path}runs/", {"verb": "check_now"})
     assert response.status_code == 422
-    assert "have nothing to be looked up. Nothing was done." in response.content.decode()
+    assert "can’t be looked up. Nothing was done." in response.content.decode()
     for verb in ("plan_replay", "happened", "nonsense", ""):
         assert client.post(f"{path}runs/", {"verb": verb}).status_code == 400, verb
     assert not BulkRun.objects.exists()

@@ -82,7 +82,7 @@ def test_all_of_a_view_is_frozen_and_a_note_is_written_where_the_cursor_is(
     scenes.rejected()
     page = open_page(scenes.owner, "/?reason=outcome_unknown")
     late = some(scenes, 1)[0]
-    page.get_by_role("button", name="All 2 that match").click()
+    page.get_by_role("button", name="Select all 2 that match").click()
     page.get_by_role("heading", name="Act on these 2").wait_for()
     page.locator("summary", has_text="Note").click()
     page.get_by_label("Note").fill("Asked their support.")

@@ -318,6 +318,23 @@ def test_a_lookup_that_found_nothing_does_not_spoil_a_plan(desk: Desk) -> None:
     assert opened_by(desk, plan).created
 
 
+def test_what_a_person_closes_as_never_known_meanwhile_is_counted_apart_from_held(desk: Desk) -> None:
+    closed, held = unknown(desk, acted=False), unknown(desk, acted=False)
+    replay = started(desk, [closed, held])
+    replays.run_once()
+    hold = Hold.objects.get(operation_id=closed.id)
+    decision = Decision(Answer.CLOSE_UNKNOWN, "They keep no list so far back.", hold.version)
+    settle_hold(hold.pk, decision, by_owner(desk))
+
+    carry(desk, replay, rounds=20)
+
+    assert items(replay)[closed.id, 1] == ("ended", "closed_unknown", "never_known")
+    assert items(replay)[held.id, 1] == ("ended", "held", "outcome_unknown")
+    assert (replay.closed_unknown_count, replay.held_count) == (1, 1)
+    assert replay.state == "finished"
+    call_command("verify_ledger")
+
+
 def test_what_was_rejected_runs_only_if_its_cause_was_mended(desk: Desk) -> None:
     opened, other = rejected(desk, "campaign_follow_up"), unknown(desk)
 

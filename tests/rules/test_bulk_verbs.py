@@ -53,9 +53,7 @@ def test_the_table_speaks_of_every_reason() -> None:
 
 def test_one_hold_that_does_not_fit_is_named_and_the_verb_is_not_offered() -> None:
     said = why_not(V.CHECK_NOW, [chosen(R.OUTCOME_UNKNOWN, S.UNKNOWN, 40), chosen(R.REJECTED, S.READY, 2)])
-    assert said == (
-        "2 of these, “rejected by destination” with a step that is ready, have nothing to be looked up."
-    )
+    assert said == ("2 of these, “rejected by destination” with a step that is ready, can’t be looked up.")
     assert why_not(V.CHECK_NOW, [chosen(R.OUTCOME_UNKNOWN, S.UNKNOWN, 40)]) == ""
 
 

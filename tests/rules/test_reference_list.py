@@ -90,7 +90,7 @@ def test_decisive_fields_are_read_under_the_destinations_names_and_others_are_na
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("T-2", "It has 1 cells where the first row has 2."),
+        ("T-2", "It has 1 cell where the first row has 2."),
         ("T-2,ol_b,more", "It has 3 cells where the first row has 2."),
         ("T\0,ol_b", "It holds a character that can’t be stored (NUL)."),
         (f"{'T' * 2001},ol_b", "A cell has more than 2,000 characters."),

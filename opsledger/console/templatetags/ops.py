@@ -192,6 +192,12 @@ def _looks_alike(raw: str) -> str:
 
 
 @register.filter
+def in_words(slug: object) -> str:
+    """A slug as it is read: `create_task` is “create task”."""
+    return str(slug or "").replace("_", " ")
+
+
+@register.filter
 def get(mapping: Any, key: object) -> Any:
     """`mapping.get(key)` for a key that is a variable."""
     return mapping.get(key) if hasattr(mapping, "get") else None

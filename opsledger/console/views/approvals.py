@@ -147,9 +147,10 @@ def _version_page(
 def context_of(request: ConsoleRequest, version: Version, asked: Asked) -> dict[str, Any]:
     team, roles = team_and_roles(request, version.team_id)
     covered = contents.covered(version)
-    barred = contents.left_out(version, covered.steps, request.user.pk)
+    covers, replaced = pages.without_replaced(covered)
+    barred = contents.left_out(version, covers.steps, request.user.pk)
     wanted = request.POST.get("step", "") or request.GET.get("step", "")
-    chosen = pages.chosen_step(covered, wanted)
+    chosen = pages.chosen_step(covers, wanted)
     text = approvals.text_of(version.id, request.team_ids)
     standing = approvals.approved_text(version.of_id, other_than=version.number)
     assert text is not None
@@ -171,10 +172,13 @@ def context_of(request: ConsoleRequest, version: Version, asked: Asked) -> dict[
         "asked_by": names.get(version.requested_by, version.requested_by),
         "decided_by": names.get(version.decided_by, version.decided_by),
         "covered": covered,
-        "covered_page": pages.covered_page(covered, barred, after=after, chosen=chosen),
+        "covers": covers,
+        "replaced": replaced[: pages.COVERED_PAGE],
+        "replaced_count": len(replaced),
+        "covered_page": pages.covered_page(covers, barred, after=after, chosen=chosen),
         "after": after,
-        "left_out_count": len({one.operation_id for one in covered.steps if one.step_id in barred}),
-        "step_title": next((one.title for one in covered.steps if one.step_id == chosen), ""),
+        "left_out_count": len({one.operation_id for one in covers.steps if one.step_id in barred}),
+        "step_title": next((one.title for one in covers.steps if one.step_id == chosen), ""),
         "diff": pages.request_diff(
             chosen, approved_number=standing.number if standing else None, reveal=asked.reveal
         )
@@ -296,7 +300,11 @@ def reason_of(request: ConsoleRequest) -> str:
 
 
 def _returns(request: ConsoleRequest, covered: Covered) -> list[UUID]:
-    """The ticked operations of the page that was shown, and the others by the choice made for all of them."""
+    """The ticked operations of the page that was shown, and the others by the choice made for all of them.
+
+    What another operation replaces is not listed for a return; it is cancelled.
+    """
+    covered, _replaced = pages.without_replaced(covered)
     ticked = {number for text in request.POST.getlist("return") if (number := ids.parse("op", text))}
     if request.POST.get("others") != "return":
         return sorted(ticked)

@@ -214,7 +214,7 @@ def _decision(
         "knows": _sentences(view, hold, found, known),
         "found": found,
         "cards": cards,
-        "proposals": answer_proposals.lines_of(hold, may, person_id, view.now),
+        "proposals": answer_proposals.lines_of(hold, may, cards, person_id, view.now),
         "may_settle": allowed(roles, Permission.SETTLE),
         "dispute": disputes.dispute_of(view, hold, told),
         "duplicates": duplicates.duplicates_of(view, hold, asked.typed, asked.errors),
@@ -272,7 +272,6 @@ def _sentences(
         sent = _("Attempt %(number)s, %(time)s: %(text)s")
         said.append(("attempt", sent % {"number": attempt.number, "time": when, "text": text}))
     said += _looked(view, hold, found, known)
-    said += [("disputed", f"{one[:1].upper()}{one[1:]}.") for one in known.statements]
     if not said or hold.record.reason not in _TOLD_BY_FACTS:
         said.insert(0, ("info", wording.what_we_know(known)))
     text = desk.if_nobody(hold.record.if_nobody, hold.record.outlook, view.now)
@@ -281,7 +280,7 @@ def _sentences(
     return said
 
 
-# Attempts, lookups and statements say it all; a summary of them would only repeat it.
+# Attempts and lookups say it all, and the statements of a dispute stand side by side; a summary would only repeat it.
 _TOLD_BY_FACTS = frozenset(
     {HoldReason.OUTCOME_UNKNOWN, HoldReason.PROTECTION_EXPIRED, HoldReason.DISPUTED, HoldReason.REJECTED}
 )

@@ -273,7 +273,11 @@ def change_team(request: ConsoleRequest) -> HttpResponse:
     """Name and fallback owner of the chosen team."""
     try:
         successor = _member(request, _uuid(request.POST.get("fallback_owner", "")))
-        actions.change_team(request.team, name=request.POST.get("name", ""), fallback_owner=successor)
+        with transaction.atomic():
+            former = actions.change_team(
+                request.team, name=request.POST.get("name", ""), fallback_owner=successor
+            )
+            settle_approvers_changed_here([request.team.pk], by_person(request.user), former_fallback=former)
     except actions.Refused as why:
         context = _teams_context(request) | {"errors": _errors(why), "typed": request.POST}
         return unprocessable(request, "settings/teams.html", context)

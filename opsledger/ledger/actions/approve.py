@@ -43,7 +43,7 @@ from opsledger.ledger.approvals import (
     waiting_for_version,
 )
 from opsledger.ledger.clock import database_now
-from opsledger.ledger.models import Approval, ApprovedRequest, Content, ContentVersion, Step
+from opsledger.ledger.models import Approval, Content, ContentVersion, Hold, Step
 from opsledger.ledger.records import Loaded, lock
 from opsledger.lib.ids import new_id
 from opsledger.rules import revisions
@@ -148,15 +148,15 @@ def settle_revision_approval(
     """Approves one request that is approved by itself: a revision that a person made, or one that shows no content."""
     check_reason(reason, needed=False)
     with transaction.atomic(durable=True):
-        _lock_content_of(step_id)
+        lock_content_of(step_id)
         waiting = waiting_for_itself(step_id)
         if waiting is None:
-            raise ContentStale(_told_of_step(step_id))
+            raise ContentStale(told_of_step(step_id))
         lock([waiting.operation_id])
         _refuse_what_must_not_be_sent(waiting)
         run = _approve_one(waiting, revision, covered_digest, by, reason)
         assert run.until is not None
-        team_id, _ = _belongs_to(step_id)
+        team_id, _ = belongs_to(step_id)
         Approval.objects.create(
             id=run.approval_id, team_id=team_id, step_id=step_id, revision=revision, approved_by_id=by.person_id,
             approved_at=database_now(), expires_at=run.until, covered_digest=covered_digest, covered_count=1,
@@ -164,9 +164,9 @@ def settle_revision_approval(
         return Approved(run.approval_id, 1, (), run.until)
 
 
-def _lock_content_of(step_id: UUID) -> None:
+def lock_content_of(step_id: UUID) -> None:
     """FOR NO KEY UPDATE on ledger_content, before any operation: its versions are not decided meanwhile."""
-    _, (of_id, _) = _belongs_to(step_id)
+    _, (of_id, _) = belongs_to(step_id)
     if of_id is not None:
         Content.objects.select_for_update(of=("self",), no_key=True).get(pk=of_id)
 
@@ -179,7 +179,7 @@ def _refuse_what_must_not_be_sent(waiting: WaitingStep) -> None:
         raise Refused(
             f"Operation {name} replaces this one, and both would take effect. End this one instead."
         )
-    _, (of_id, number) = _belongs_to(waiting.step_id)
+    _, (of_id, number) = belongs_to(waiting.step_id)
     versions = ContentVersion.objects.filter(of_id=of_id, state=VersionState.REJECTED)
     row = versions.filter(number=number).first() if number is not None else None
     if row is not None:
@@ -190,7 +190,7 @@ def _refuse_what_must_not_be_sent(waiting: WaitingStep) -> None:
 
 
 def _approve_one(waiting: WaitingStep, revision: int, covered_digest: str, by: By, reason: str) -> Pass:
-    team_id, content = _belongs_to(waiting.step_id)
+    team_id, content = belongs_to(waiting.step_id)
     unable = barred(asked(team_id, [waiting], content))
     _may_approve(team_id, unable[waiting.step_id], by)
     run = Pass(new_id(), by, unable)
@@ -199,7 +199,7 @@ def _approve_one(waiting: WaitingStep, revision: int, covered_digest: str, by: B
         {waiting.operation_id: _approval_change(run, [waiting], {"approval": str(run.approval_id), **kept})}
     )
     if not run.seen:
-        raise ContentStale(_told_of_step(waiting.step_id))
+        raise ContentStale(told_of_step(waiting.step_id))
     if digest_of(run.seen) != covered_digest or run.seen[0].revision != revision:
         raise ContentStale("The request changed while you were reading it.")
     return run
@@ -336,12 +336,18 @@ def told(row: ContentVersion) -> str:
     return f"Version {row.number} of this content was {row.state}{by} meanwhile."
 
 
-def _told_of_step(step_id: UUID) -> str:
-    live = ApprovedRequest.objects.filter(step_id=step_id, voided_at__isnull=True).order_by("-pk")
-    name = live.values_list("approval__approved_by__display_name", flat=True).first()
-    if name is None:
+def told_of_step(step_id: UUID) -> str:
+    """What became meanwhile of the request that waited here, for the one who came second."""
+    asked = Hold.objects.filter(step_id=step_id, reason=HoldReason.APPROVAL_NEEDED, closed_at__isnull=False)
+    operation_id = Step.objects.values_list("operation_id", flat=True).get(pk=step_id)
+    last = asked.filter(operation_id=operation_id).order_by("-closed_at").first()
+    did = _DECIDED.get(last.answer) if last else None
+    if last is None or did is None:
         return "This request does not wait for an approval of its own any more."
-    return f"This request was approved by {name} meanwhile."
+    return f"This request was {did} by {_name(last.closed_by)} meanwhile."
+
+
+_DECIDED = {"approve": "approved", "reject": "rejected"}
 
 
 def _name(actor: str) -> str:
@@ -380,7 +386,7 @@ def asked(
     return [Asked(team_id, one.operation_id, one.step_id, *content) for one in waiting]
 
 
-def _belongs_to(step_id: UUID) -> tuple[UUID, tuple[UUID | None, int | None]]:
+def belongs_to(step_id: UUID) -> tuple[UUID, tuple[UUID | None, int | None]]:
     """The step's team, and the content version that it shows."""
     team_id, of_id, number = Step.objects.values_list(
         "team_id", "operation__content_id", "content_number"

@@ -6,7 +6,7 @@ may answer again says that. Nothing is approved by it.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -50,20 +50,30 @@ class _Open:
         return Asked(self.team_id, self.operation_id, self.step_id, self.of_id, self.content_number)
 
 
-def settle_approvers_changed_here(team_ids: Collection[UUID], by: By) -> int:
+def settle_approvers_changed_here(
+    team_ids: Collection[UUID], by: By, *, former_fallback: UUID | None = None
+) -> int:
     """To be called in the transaction that changed people, roles or the fallback owner. Returns how many questions moved.
 
     1. Open questions are read, and compared with who may answer them now.
     2. Of those that differ the operations are locked, in the order of their ids, and read again.
     3. The question says whether anybody may answer; where nobody may, the fallback owner has it. One line each.
+
+    `former_fallback`: who was the fallback owner before. What nobody may answer goes from them to the new one; what somebody
+    gave to another person stays there.
     """
-    lock({one.operation_id for one, _ in _differing(team_ids)})
-    found = _differing(team_ids)
+    lock({one.hold.operation_id for one in _following(team_ids, former_fallback)})
+    found = _following(team_ids, former_fallback)
     nobody: dict[UUID, dict[str, bool]] = {}
-    for one, may_nobody in found:
-        nobody.setdefault(one.operation_id, {})[str(one.id)] = may_nobody
+    for one in found:
+        if one.differs:
+            nobody.setdefault(one.hold.operation_id, {})[str(one.hold.id)] = one.may_nobody
     change_here({key: _told(holds, by) for key, holds in nobody.items()})
-    falling = [one for one, may_nobody in found if may_nobody and one.owner_id != one.fallback_owner_id]
+    _fall_back([one.hold for one in found if one.falls_back], by)
+    return len(found)
+
+
+def _fall_back(falling: Sequence[_Open], by: By) -> None:
     with connection.cursor() as cursor:
         for one in falling:
             cursor.execute(_FALL_BACK, [one.fallback_owner_id, one.id])
@@ -77,16 +87,36 @@ def settle_approvers_changed_here(team_ids: Collection[UUID], by: By) -> int:
         )
         for one in falling
     )
-    return len(found)
 
 
-def _differing(team_ids: Collection[UUID]) -> list[tuple[_Open, bool]]:
-    """The open questions that say something else than is true now, each with whether nobody may answer it."""
+@dataclass(frozen=True, slots=True)
+class _Following:
+    """An open question that says something else than is true now, or that its team's former fallback owner has."""
+
+    hold: _Open
+    may_nobody: bool
+
+    @property
+    def differs(self) -> bool:
+        return self.may_nobody != self.hold.nobody_may
+
+    @property
+    def falls_back(self) -> bool:
+        return self.may_nobody and self.hold.owner_id != self.hold.fallback_owner_id
+
+
+def _following(team_ids: Collection[UUID], former_fallback: UUID | None) -> list[_Following]:
     with connection.cursor() as cursor:
         cursor.execute(_OPEN, [list(team_ids)])
         rows = [_Open(*row) for row in cursor.fetchall()]
     nobody = without_approver([row.asked for row in rows])
-    return [(row, row.step_id in nobody) for row in rows if (row.step_id in nobody) != row.nobody_may]
+    every = [_Following(row, row.step_id in nobody) for row in rows]
+    return [
+        one
+        for one in every
+        if one.differs
+        or (former_fallback is not None and one.falls_back and one.hold.owner_id == former_fallback)
+    ]
 
 
 def _told(holds: dict[str, bool], by: By) -> Change:

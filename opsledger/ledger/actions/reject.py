@@ -153,7 +153,7 @@ def _returned(
         run.seen += [rendered(loaded, one) for one in steps if still_waits(loaded, one)]
         loaded.contents[standing.number] = standing.body
         after = revisions.moved_to_content(loaded.record, standing.number, moment)
-        again = _approvable(loaded, after, steps, run, moment)
+        again = approvable(loaded, after, steps, run, moment)
         run.approved += [one for one, _ in again]
         given = {one.number: approval for one, approval in again}
         return revisions.approved(after, given, moment) if given else after
@@ -170,7 +170,7 @@ def _returned(
     )  # fmt: skip
 
 
-def _approvable(
+def approvable(
     loaded: Loaded, after: Operation, steps: Sequence[WaitingStep], run: Pass, moment: Moment
 ) -> list[tuple[CoveredStep, revisions.Approval]]:
     """Those of the returned steps that wait for an approval now and that this person may give it to."""

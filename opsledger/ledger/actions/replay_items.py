@@ -380,6 +380,8 @@ def result_of(row: Any) -> ItemResult:
     state = StepState(row.state)
     if row.reason is not None and state in {StepState.WAITING, StepState.UNKNOWN, StepState.READY}:
         return ItemResult.HELD
+    if row.never_known and state is StepState.UNKNOWN:
+        return ItemResult.CLOSED_UNKNOWN
     return _RESULTS[state]
 
 

@@ -162,7 +162,7 @@ def _still_sendable(hold: Hold, decision: Decision) -> None:
         )
 
 
-def _replaced_stays_still(loaded: Loaded, after: Operation) -> None:
+def replaced_stays_still(loaded: Loaded, after: Operation) -> None:
     """No answer lets a later step of a replaced operation go on by itself."""
     acts = {Act.SEND, Act.OFFER}
     begun = [
@@ -302,7 +302,7 @@ def answer_change(
         except revise.BadRevision as bad:
             raise Refused(bad.why, field=bad.field) from bad
         _references_still_free(loaded, after)
-        _replaced_stays_still(loaded, after)
+        replaced_stays_still(loaded, after)
         _say(made, hold, decision, by)
         return after
 

@@ -14,7 +14,7 @@ class Revision(models.Model):
     """A changed request of a step, from number 2 on: what its parameters differ in, and which content it shows."""
 
     class Kind(models.TextChoices):
-        MOVED = "moved"  # to another content version; the version's approval covers it
+        MOVED = "moved"  # to another content version, or back to an approved request; the version's approval covers it
         REVISED = "revised"  # by a person's answer to a hold; it is approved by itself
 
     step = models.ForeignKey(Step, on_delete=models.PROTECT, related_name="revisions")

@@ -25,7 +25,7 @@ WITH holds AS (
      WHERE h.team_id = ANY(%(teams)s) AND h.closed_at IS NULL AND h.reason = 'approval_needed' LIMIT %(most)s
 ), asking AS (
     SELECT o.content_id, s.content_number, s.id AS step_id, r.author_person_id, r.author,
-           coalesce(r.kind = 'revised', s.content_number IS NULL) AS alone, o.id AS operation_id
+           s.content_number IS NULL OR coalesce(r.kind = 'revised', false) AS alone, o.id AS operation_id
       FROM holds h
       JOIN ledger_operation o ON o.id = h.operation_id
       JOIN ledger_step s ON s.id = h.step_id
@@ -60,7 +60,7 @@ SELECT * FROM (
 _OF_OPERATION = """
 SELECT s.number, s.id AS step_id, s.content_number, s.approval_needed, s.approved_until, v.id AS version_id,
        v.state AS version_state, a.approved_at, p.display_name AS approved_by, p.id AS approved_by_id,
-       coalesce(r.kind = 'revised', s.content_number IS NULL) AS alone
+       s.content_number IS NULL OR coalesce(r.kind = 'revised', false) AS alone
   FROM ledger_step s
   JOIN ledger_operation o ON o.id = s.operation_id
   LEFT JOIN ledger_contentversion v ON v.of_id = o.content_id AND v.number = s.content_number
@@ -82,10 +82,18 @@ SELECT a.approved_at, a.expires_at, a.covered_count, p.display_name
 _PLACE = """
 SELECT s.team_id, o.id, o.operation_id, o.title, s.number, s.title AS step_title, s.destination_slug, s.revision,
        o.content_id,
-       s.content_number, r.kind, coalesce(r.author, '')
+       s.content_number, r.kind, coalesce(r.author, ''), o.version
   FROM ledger_step s JOIN ledger_operation o ON o.id = s.operation_id
   LEFT JOIN ledger_revision r ON r.step_id = s.id AND r.number = s.revision
  WHERE s.id = %s AND s.team_id = ANY(%s)
+"""
+_REJECTED = """
+SELECT (e.body::json ->> 'revision')::integer AS revision, (e.body::json ->> 'returned_to')::integer AS returned_to,
+       e.at, e.actor, coalesce((SELECT display_name FROM person p WHERE 'person:' || p.id = e.actor), e.actor) AS name,
+       t.text
+  FROM journal_entry e LEFT JOIN journal_text t ON t.id = (e.body::json #>> '{reason,text}')::uuid
+ WHERE e.subject_id = %s AND e.kind = 'request_rejected' AND (e.body::json ->> 'step')::integer = %s
+ ORDER BY e.seq DESC LIMIT 1
 """
 _VERSION = """
 SELECT v.id, v.of_id, v.content_id, v.number, v.state, v.body, v.workflow_id, f.slug AS workflow, f.current_id,
@@ -148,6 +156,18 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
+class RejectedOnce:
+    """The newest rejection of a request of a step that is approved by itself."""
+
+    revision: int
+    returned_to: int | None  # None: the step was ended
+    at: datetime
+    actor: str  # as the journal writes it
+    name: str
+    reason: str | None  # None: it was erased
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """A step in its operation, as the page of its one request names it."""
 
@@ -163,6 +183,7 @@ class Place:
     content_number: int | None
     kind: str | None  # of the present revision: moved or revised; None for the first request
     author: str  # of the present revision, as the journal writes it
+    operation_version: int  # a rejection carries it
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +240,12 @@ def unable_for(step_ids: Collection[UUID]) -> dict[UUID, dict[UUID, str]]:
 def given(version_id: UUID) -> list[Given]:
     """The approvals of a content version, newest first."""
     return [Given(*row) for row in _rows(_GIVEN, [version_id])]
+
+
+def rejected_last(operation_id: UUID, number: int) -> RejectedOnce | None:
+    """The newest rejection of a request of this step."""
+    rows = _rows(_REJECTED, [operation_id, number])
+    return RejectedOnce(*rows[0]) if rows else None
 
 
 def place_of(step_id: UUID, team_ids: Sequence[UUID]) -> Place | None:

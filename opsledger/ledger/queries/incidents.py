@@ -99,14 +99,16 @@ SELECT i.id, i.team_id, i.destination_slug, i.action, i.reason, i.started_at, i.
 """
 # A row for each owner of each incident. There is no max() of a uuid yet; its text sorts as it does.
 _OPEN = """
-SELECT x.*, p.display_name AS name FROM (
-       SELECT h.incident_id, h.owner_id, count(*) AS held, min(h.due_at) AS first_due_at,
-              max(h.id::text)::uuid AS newest_hold, count(*) FILTER (WHERE h.id > a.newest_hold) AS new_count
-         FROM ledger_hold h
-         LEFT JOIN ledger_incidentact a ON a.incident_id = h.incident_id AND a.person_id = %(person)s
-        WHERE h.team_id = ANY(%(teams)s) AND h.incident_id = ANY(%(ids)s) AND h.closed_at IS NULL
-        GROUP BY h.incident_id, h.owner_id) x
+SELECT i.id AS incident_id, x.*, p.display_name AS name
+  FROM ledger_incident i
+  LEFT JOIN ledger_incidentact a ON a.incident_id = i.id AND a.person_id = %(person)s
+ CROSS JOIN LATERAL (
+       SELECT owner_id, count(*) AS held, min(due_at) AS first_due_at,
+              max(id::text COLLATE "C")::uuid AS newest_hold, count(*) FILTER (WHERE id > a.newest_hold) AS new_count
+         FROM ledger_hold WHERE team_id = i.team_id AND incident_id = i.id AND closed_at IS NULL
+        GROUP BY owner_id) x
   LEFT JOIN person p ON p.id = x.owner_id
+ WHERE i.id = ANY(%(ids)s) AND i.team_id = ANY(%(teams)s)
  ORDER BY x.held DESC, p.display_name
 """
 _BARS = f"""

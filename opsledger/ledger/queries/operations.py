@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -261,6 +261,21 @@ def find_id(team_id: UUID, *, own: str = "", number: UUID | None = None) -> UUID
     column, value = ("id", number) if number else ("operation_id", own)
     rows = _rows(f"SELECT id FROM ledger_operation WHERE team_id = %s AND {column} = %s", [team_id, value])
     return rows[0].id if rows else None
+
+
+_IDS = """
+SELECT id, id AS number, NULL AS own FROM ledger_operation WHERE team_id = %s AND id = ANY(%s)
+ UNION ALL
+SELECT id, NULL, operation_id FROM ledger_operation WHERE team_id = %s AND operation_id = ANY(%s)
+"""
+
+
+def find_ids(team_id: UUID, named: Collection[UUID | str]) -> dict[UUID | str, UUID]:
+    """The same for many at once, by number or by own id; what the team does not have is left out."""
+    numbers = [one for one in named if isinstance(one, UUID)]
+    owns = [one for one in named if isinstance(one, str)]
+    rows = _rows(_IDS, [team_id, numbers, team_id, owns])
+    return {row.number or row.own: row.id for row in rows}
 
 
 def every_id(team_id: UUID, asked: OperationFilter, most: int) -> list[UUID]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 from argparse import ArgumentParser
 from typing import Any
 
@@ -11,6 +12,8 @@ from django.db import transaction
 from opsledger.accounts import actions
 from opsledger.accounts.models import Person, Team
 from opsledger.accounts.permissions import Role
+from opsledger.ledger.actions.approvers import settle_approvers_changed_here
+from opsledger.ledger.actions.settle import By
 
 
 class Command(BaseCommand):
@@ -30,6 +33,8 @@ class Command(BaseCommand):
                 team = _team(options["team"], options["team_name"], person)
                 for role in options["role"]:
                     actions.grant_role(person, team, Role(role))
+                actor = f"command:{getpass.getuser()}"
+                settle_approvers_changed_here([team.pk], By(actor, actor))
                 password = actions.set_temporary_password(person)
         except actions.Refused as why:
             raise CommandError(why.message) from why
