@@ -25,6 +25,7 @@ from opsledger.journal.models import Entry
 from opsledger.ledger.actions import bulk_verbs
 from opsledger.ledger.actions.assignment import NewRule, add_rule, apply_rules
 from opsledger.ledger.actions.bulk import Batch, Said
+from opsledger.ledger.actions.escalate import record_owners_gone
 from opsledger.ledger.actions.lists import begin_happened, keep_list
 from opsledger.ledger.actions.propose import Thought, open_proposal
 from opsledger.ledger.actions.settle import By, Decision, settle_assign, settle_hold
@@ -70,7 +71,7 @@ def when_the_owner_left(scenes: Scenes, hold: Hold, to: Person) -> None:
     gone = scenes.member("Gone", Role.OWNER)
     Hold.objects.filter(pk=hold.pk).update(owner=gone)
     actions.set_roles(gone, scenes.desk.team, [])
-    assert sweep.record_owners_gone(10) == 1
+    assert record_owners_gone(10) == 1
 
 
 HANDS = [by_hand, by_selection, by_rule, when_the_owner_left]
@@ -202,7 +203,7 @@ def test_a_page_whose_run_meets_a_busy_database_leaves_it_to_a_worker(
     run = begun(selected([hold], by), Verb.NOTE, by, reason="Asked.")
     monkeypatch.setitem(engine.DEEDS, Verb.NOTE, engine.Deed(busy, 200))
     rung: list[str] = []
-    monkeypatch.setattr(engine.bell, "ring", rung.append)
+    monkeypatch.setattr("opsledger.engine.bell.ring", rung.append)
     assert engine.carry_at_once(run).state == "running"
     assert rung == ["bulk"]
     monkeypatch.setitem(engine.DEEDS, Verb.NOTE, engine.Deed(bulk_verbs.note, 200))
@@ -296,7 +297,7 @@ def test_a_run_and_a_person_at_one_moment_give_one_answer(scenes: Scenes) -> Non
         partial(engine.carry, run.pk, Verb.END_FAILED, 30.0),
         partial(settle_hold, hold.pk, decision, by),
     )
-    assert Entry.objects.filter(subject_id=hold.operation_id, kind="answered").count() == 1
+    assert Entry.objects.filter(subject_id=str(hold.operation_id), kind="answered").count() == 1
     hold.refresh_from_db()
     assert (results(run)[hold.pk][0], hold.answer) in {("done", "end_failed"), ("skipped", "same_again")}
     call_command("verify_ledger")
@@ -316,8 +317,8 @@ def test_two_presses_of_accept_and_a_run_at_one_moment_end_a_proposal_once(
         partial(settle_hold, hold.pk, accepted, by),
         partial(engine.carry, run.pk, Verb.HAPPENED, 30.0),
     )
-    assert Entry.objects.filter(subject_id=hold.operation_id, kind="answered").count() == 1
-    step = Step.objects.get(pk=hold.step_id)
+    assert Entry.objects.filter(subject_id=str(hold.operation_id), kind="answered").count() == 1
+    step = Step.objects.get(pk=str(hold.step_id))
     ended = Proposal.objects.get().ended_how
     assert (step.state, step.reference, ended) in {
         ("confirmed", "T-9", "accepted"),
@@ -337,4 +338,4 @@ def test_a_next_check_that_has_passed_by_the_time_of_its_turn_is_refused(scenes:
     engine.run_once()
     assert results(run) == {hold.pk: ("refused", "The chosen time has passed by now; nothing was changed.")}
     assert Hold.objects.get(pk=hold.pk).due_at == hold.due_at
-    assert not Entry.objects.filter(subject_id=hold.operation_id, kind="answered").exists()
+    assert not Entry.objects.filter(subject_id=str(hold.operation_id), kind="answered").exists()

@@ -112,7 +112,8 @@ class ClaimedMailing:
 _GONE = """
 UPDATE ledger_mailing m
    SET state = CASE WHEN in_doubt THEN 'unknown' ELSE 'failed' END, try_at = NULL, ended_at = now(),
-       said = CASE WHEN channel_id IS NULL THEN 'Its addressee is not in the team any more.' ELSE 'The channel was removed.' END
+       said = CASE WHEN channel_id IS NULL THEN 'Its addressee is not in the team any more.'
+                   ELSE 'The channel was removed.' END
  WHERE state = 'waiting' AND try_at <= now()
    AND NOT EXISTS (SELECT FROM membership b JOIN person p ON p.id = b.person_id
                     WHERE b.team_id = m.team_id AND b.person_id = m.person_id AND p.is_active)
