@@ -20,7 +20,7 @@ from opsledger.accounts.models import Person
 from opsledger.accounts.roles import Role
 from opsledger.console.forms import by_person
 from opsledger.engine import bulk as engine
-from opsledger.engine import sweep
+from opsledger.engine import replays, sweep
 from opsledger.journal.models import Entry
 from opsledger.ledger.actions import bulk_verbs
 from opsledger.ledger.actions.assignment import NewRule, add_rule, apply_rules
@@ -28,15 +28,22 @@ from opsledger.ledger.actions.bulk import Batch, Said
 from opsledger.ledger.actions.escalate import record_owners_gone
 from opsledger.ledger.actions.lists import begin_happened, keep_list
 from opsledger.ledger.actions.propose import Thought, open_proposal
+from opsledger.ledger.actions.record import Sent, record_sends
 from opsledger.ledger.actions.settle import By, Decision, settle_assign, settle_hold
-from opsledger.ledger.models import BulkRun, Hold, Notice, Proposal, Step
+from opsledger.ledger.models import Attempt, BulkRun, Destination, Hold, Notice, Proposal, Step
 from opsledger.ledger.queries.bulk import groups_of, remaining
 from opsledger.ledger.queries.lists import list_of, look
 from opsledger.rules.answers import Answer
 from opsledger.rules.bulk import Verb
 from opsledger.rules.content import AuthorKind
+from opsledger.rules.learning import Finding
+from opsledger.rules.record import KnownBy
+from opsledger.rules.states import Outcome
 from tests.bulk import begun, counts, ran, results, selected
 from tests.console.scenes import Scenes
+from tests.desk import Desk, step_identity
+from tests.ledger.test_statements_in_the_ledger import late_reply, plan_by, stated
+from tests.replaying import effects, opened_by, unknown
 
 SYSTEM = By("token:flow", "flow")
 
@@ -339,3 +346,30 @@ def test_a_next_check_that_has_passed_by_the_time_of_its_turn_is_refused(scenes:
     assert results(run) == {hold.pk: ("refused", "The chosen time has passed by now; nothing was changed.")}
     assert Hold.objects.get(pk=hold.pk).due_at == hold.due_at
     assert not Entry.objects.filter(subject_id=str(hold.operation_id), kind="answered").exists()
+
+
+# A provider's statement, and a reply that comes at the same moment
+
+
+def test_a_late_reply_and_the_turn_of_a_stated_absence_never_send_what_arrived(desk: Desk) -> None:
+    """Laws 4 and 9: whichever comes first, the request that arrived is not sent again, and nothing heard is lost."""
+    arrived = [unknown(desk, acted=True) for _ in range(3)]
+    opened_by(desk, plan_by(desk, stated(desk, arrived)))
+    attempts = {one.id: Attempt.objects.get(operation_id=one.id) for one in arrived}
+    sent = []
+    for one in arrived:
+        (effect,) = desk.sandbox.effects(identity=step_identity(one.id, 1))
+        finding = Finding(Outcome.CONFIRMED, KnownBy.REPLY, reference=str(effect["reference"]))
+        sent.append(Sent(one.id, 1, attempts[one.id].pk, finding, late_reply(attempts[one.id])))
+
+    failed = at_once(replays.run_once, *(partial(record_sends, [one]) for one in sent))
+
+    assert [one for one in failed if isinstance(one, Exception)] == []
+    for one in arrived:
+        disputed = Hold.objects.filter(operation_id=one.id, reason="disputed", closed_at=None).exists()
+        assert desk.step(one).state == "confirmed" or disputed
+    desk.hurry()
+    Destination.objects.update(send_tokens=5.0)
+    desk.send()
+    assert [effects(desk, one) for one in arrived] == [1, 1, 1]
+    call_command("verify_ledger")
