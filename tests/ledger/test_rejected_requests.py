@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from threading import Barrier, Thread
 from typing import Any
 
@@ -12,8 +13,10 @@ from django.core.management import call_command
 from django.db import connections
 
 from opsledger.accounts.permissions import Role
+from opsledger.engine.loading import read_files
 from opsledger.journal.models import Entry, ErasableText
 from opsledger.ledger.actions.approve import ContentStale, NotEligible, settle_revision_approval
+from opsledger.ledger.actions.definitions import load
 from opsledger.ledger.actions.open import Opened
 from opsledger.ledger.actions.reject_request import RejectedRequest, settle_revision_rejection
 from opsledger.ledger.actions.settle import By, Decision, Refused, settle_cancel, settle_hold
@@ -29,7 +32,8 @@ from opsledger.ledger.queries.approvals import approvals_of, rejected_last, wait
 from opsledger.ledger.queries.content import approvals_waiting, covered_revision
 from opsledger.rules.answers import Answer
 from opsledger.rules.content import AuthorKind
-from tests.desk import Desk
+from opsledger.rules.definition_types import WorkflowDefinition
+from tests.desk import DEFINITIONS, Desk
 
 QUAY = "Alder Works, Quay Street"
 
@@ -284,6 +288,29 @@ def test_what_another_operation_replaces_returns_to_nothing(cast: Cast) -> None:
         reject(cast, opened, cast.bert, returns=True)
 
     assert reject(cast, opened, cast.bert).returned_to is None
+
+
+def test_a_rejection_lets_no_later_step_of_a_replaced_operation_go_on(cast: Cast) -> None:
+    goes_on = [
+        replace(
+            one,
+            steps=(one.steps[0], *(replace(later, continues_after_failure=True) for later in one.steps[1:])),
+        )
+        for one in read_files([DEFINITIONS])
+        if isinstance(one, WorkflowDefinition) and one.slug == "campaign_follow_up"
+    ]
+    load(cast.desk.team.pk, goes_on, actor="test")
+    opened, alone = changed_task(cast), changed_task(cast)
+    other = cast.desk.letter(content_id="another/letter")
+    Operation.objects.filter(pk=other.id).update(replaces_id=opened.id)
+    before = state(opened)
+
+    with pytest.raises(Refused, match="Cancel this operation first"):
+        reject(cast, opened, cast.bert)
+
+    assert state(opened) == before
+    reject(cast, alone, cast.bert)
+    assert cast.desk.step(alone, 2).state == "ready"
 
 
 def test_what_was_cancelled_meanwhile_stays_cancelled(cast: Cast) -> None:
