@@ -12,10 +12,13 @@ from opsledger.accounts import actions
 from opsledger.accounts.models import Person
 from opsledger.accounts.roles import Role
 from opsledger.engine.services import BadAddress, instantiate, read_address
-from opsledger.ledger.actions.mailings import open_mailings
+from opsledger.ledger.actions.mailings import Tried, claim_mailings, open_mailings, record_mailing
+from opsledger.ledger.actions.settle import By
+from opsledger.ledger.actions.telling import ask_for_test, remove_channel
 from opsledger.ledger.models import Mailing, Notice
+from opsledger.rules.notice_words import MailingState
 from tests.console.scenes import Scenes, desk, sandbox, scenes
-from tests.engine.test_sent_notices import give, let_pass, mail, turn
+from tests.engine.test_sent_notices import channel, give, let_pass, mail, turn
 from tests.sinks import MailSink
 
 __all__ = ["desk", "mail", "sandbox", "scenes"]
@@ -130,3 +133,18 @@ def test_mail_to_those_who_are_there_goes_on(scenes: Scenes, maria: Person, mail
     let_pass()
     turn()
     assert [one["To"] for one in mail.mails] == [jon.email]
+
+
+def test_a_message_whose_channel_is_removed_between_two_tries_says_so(scenes: Scenes) -> None:
+    row = channel(scenes, "json://hook.example/")
+    by = By(f"person:{scenes.owner.pk}", "Test owner", scenes.owner.pk)
+    test = ask_for_test(row.pk, scenes.desk.team)
+    assert test is not None
+    Mailing.objects.filter(pk=test.pk).update(is_test=False)  # which has more than one try
+    (claimed,) = claim_mailings(1)
+    remove_channel(row.pk, scenes.desk.team, by)
+    record_mailing(claimed, Tried(MailingState.FAILED, "The service refused it (503)."))
+    let_pass()
+    turn()
+    told = Mailing.objects.get()
+    assert (told.state, told.tries, told.said) == ("failed", 1, "The channel was removed.")

@@ -2,28 +2,48 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.core.management import call_command
-from django.db import OperationalError
+from django.db import OperationalError, connection
+from django.utils import timezone
 
 from opsledger.accounts import actions
 from opsledger.accounts.models import Person
 from opsledger.accounts.roles import Role
 from opsledger.console.forms import by_person
 from opsledger.engine import bulk as engine
-from opsledger.engine import sweep
+from opsledger.engine import replays, sweep
 from opsledger.journal.models import Entry
 from opsledger.ledger.actions import bulk_verbs
 from opsledger.ledger.actions.assignment import NewRule, add_rule, apply_rules
 from opsledger.ledger.actions.bulk import Batch, Said
-from opsledger.ledger.actions.settle import By, settle_assign
-from opsledger.ledger.models import BulkRun, Hold, Notice
+from opsledger.ledger.actions.escalate import record_owners_gone
+from opsledger.ledger.actions.lists import begin_happened, keep_list
+from opsledger.ledger.actions.propose import Thought, open_proposal
+from opsledger.ledger.actions.record import Sent, record_sends
+from opsledger.ledger.actions.settle import By, Decision, settle_assign, settle_hold
+from opsledger.ledger.models import Attempt, BulkRun, Destination, Hold, Notice, Proposal, Step
+from opsledger.ledger.queries.bulk import groups_of, remaining
+from opsledger.ledger.queries.lists import list_of, look
+from opsledger.rules.answers import Answer
 from opsledger.rules.bulk import Verb
+from opsledger.rules.content import AuthorKind
+from opsledger.rules.learning import Finding
+from opsledger.rules.record import KnownBy
+from opsledger.rules.states import Outcome
 from tests.bulk import begun, counts, ran, results, selected
 from tests.console.scenes import Scenes
+from tests.desk import Desk, step_identity
+from tests.ledger.test_statements_in_the_ledger import late_reply, plan_by, stated
+from tests.replaying import effects, opened_by, unknown
 
 SYSTEM = By("token:flow", "flow")
 
@@ -58,7 +78,7 @@ def when_the_owner_left(scenes: Scenes, hold: Hold, to: Person) -> None:
     gone = scenes.member("Gone", Role.OWNER)
     Hold.objects.filter(pk=hold.pk).update(owner=gone)
     actions.set_roles(gone, scenes.desk.team, [])
-    assert sweep.record_owners_gone(10) == 1
+    assert record_owners_gone(10) == 1
 
 
 HANDS = [by_hand, by_selection, by_rule, when_the_owner_left]
@@ -190,8 +210,166 @@ def test_a_page_whose_run_meets_a_busy_database_leaves_it_to_a_worker(
     run = begun(selected([hold], by), Verb.NOTE, by, reason="Asked.")
     monkeypatch.setitem(engine.DEEDS, Verb.NOTE, engine.Deed(busy, 200))
     rung: list[str] = []
-    monkeypatch.setattr(engine.bell, "ring", rung.append)
+    monkeypatch.setattr("opsledger.engine.bell.ring", rung.append)
     assert engine.carry_at_once(run).state == "running"
     assert rung == ["bulk"]
     monkeypatch.setitem(engine.DEEDS, Verb.NOTE, engine.Deed(bulk_verbs.note, 200))
     assert engine.run_once() == 1
+
+
+# Lists, proposals and other people at the same holds
+
+
+def at_once(*calls: Callable[[], Any]) -> list[Any]:
+    """Each in a thread of its own, begun together; what they answered, or how they failed."""
+    gate, found = threading.Barrier(len(calls)), dict[int, Any]()
+
+    def run(number: int, call: Callable[[], Any]) -> None:
+        gate.wait()
+        try:
+            found[number] = call()
+        except Exception as why:
+            found[number] = why
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=run, args=one) for one in enumerate(calls)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [found[number] for number in sorted(found)]
+
+
+def listed(scenes: Scenes, references: dict[Hold, str], by: By) -> BulkRun:
+    """A list that names these, applied: its run, with nothing of it done."""
+    rows = [f"{reference},{hold.step.identity}" for hold, reference in references.items() if hold.step]
+    kept = keep_list(selected(references, by), "\n".join(["reference,identity", *rows]).encode(), by)
+    line = list_of(kept.pk, [scenes.desk.team.pk])
+    assert line is not None
+    seen = look(line, remaining(groups_of(line.selection_id)))
+    return begin_happened(seen, seen.shown, "Their export.", by, once=uuid4()).run
+
+
+@pytest.fixture
+def unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The destination can't be asked for a record: its list is all there is."""
+    monkeypatch.setattr("opsledger.engine.lists.can_be_read", lambda _action: False)
+
+
+def test_what_a_list_settles_takes_its_proposals_along_and_leaves_what_changed_hands(
+    scenes: Scenes, maria: Person, unreadable: None
+) -> None:
+    omar, by = scenes.member("Omar", Role.OPERATOR), by_person(scenes.owner)
+    first, passed_on = (scenes.hold(scenes.unknown()) for _ in range(2))
+    for hold in (first, passed_on):
+        decision = Decision(Answer.HAPPENED, "Their log names it.", hold.version, reference="T-9")
+        open_proposal(hold.pk, decision, by_person(omar), Thought(AuthorKind.PERSON))
+    run = listed(scenes, {first: "T-1", passed_on: "T-2"}, by)
+    Hold.objects.filter(pk=passed_on.pk).update(owner=maria)
+    actions.set_roles(maria, scenes.desk.team, [])
+    assert sweep.run_once().told > 0
+
+    engine.carry(run.pk, Verb.HAPPENED, 30.0)
+
+    assert {hold: result for hold, (result, _why) in results(run).items()} == {
+        first.pk: "done", passed_on.pk: "skipped",
+    }  # fmt: skip
+    ended = dict(Proposal.objects.values_list("hold_id", "ended_how"))
+    assert ended == {first.pk: "hold_ended", passed_on.pk: ""}
+    call_command("verify_ledger")
+
+
+def test_two_lists_at_one_moment_never_give_one_record_to_two_actions(
+    scenes: Scenes, unreadable: None
+) -> None:
+    by = by_person(scenes.owner)
+    runs = [listed(scenes, {scenes.hold(scenes.unknown()): "T-1"}, by) for _ in range(2)]
+    at_once(*(partial(engine.carry, run.pk, Verb.HAPPENED, 30.0) for run in runs))
+    found = [one for run in runs for one in results(run).values()]
+    assert sorted(result for result, _why in found) == ["done", "refused"]
+    assert next(why for result, why in found if result == "refused").startswith(
+        "Reference T-1 already belongs to"
+    )
+    assert Step.objects.filter(reference="T-1", state="confirmed").count() == 1
+    call_command("verify_ledger")
+
+
+def test_a_run_and_a_person_at_one_moment_give_one_answer(scenes: Scenes) -> None:
+    by = by_person(scenes.owner)
+    hold = scenes.hold(scenes.rejected())
+    run = begun(selected([hold], by), Verb.END_FAILED, by, reason="The queue is gone.")
+    decision = Decision(Answer.SAME_AGAIN, "It is mended.", hold.version)
+    at_once(
+        partial(engine.carry, run.pk, Verb.END_FAILED, 30.0),
+        partial(settle_hold, hold.pk, decision, by),
+    )
+    assert Entry.objects.filter(subject_id=str(hold.operation_id), kind="answered").count() == 1
+    hold.refresh_from_db()
+    assert (results(run)[hold.pk][0], hold.answer) in {("done", "end_failed"), ("skipped", "same_again")}
+    call_command("verify_ledger")
+
+
+def test_two_presses_of_accept_and_a_run_at_one_moment_end_a_proposal_once(
+    scenes: Scenes, unreadable: None
+) -> None:
+    omar, by = scenes.member("Omar", Role.OPERATOR), by_person(scenes.owner)
+    hold = scenes.hold(scenes.unknown())
+    decision = Decision(Answer.HAPPENED, "Their log names it.", hold.version, reference="T-9")
+    made = open_proposal(hold.pk, decision, by_person(omar), Thought(AuthorKind.PERSON))
+    run = listed(scenes, {hold: "T-1"}, by)
+    accepted = replace(decision, proposal=made.id)
+    at_once(
+        partial(settle_hold, hold.pk, accepted, by),
+        partial(settle_hold, hold.pk, accepted, by),
+        partial(engine.carry, run.pk, Verb.HAPPENED, 30.0),
+    )
+    assert Entry.objects.filter(subject_id=str(hold.operation_id), kind="answered").count() == 1
+    step = Step.objects.get(pk=str(hold.step_id))
+    ended = Proposal.objects.get().ended_how
+    assert (step.state, step.reference, ended) in {
+        ("confirmed", "T-9", "accepted"),
+        ("confirmed", "T-1", "hold_ended"),
+    }
+    call_command("verify_ledger")
+
+
+# A run whose worker came late
+
+
+def test_a_next_check_that_has_passed_by_the_time_of_its_turn_is_refused(scenes: Scenes) -> None:
+    """Kept open until a time that is over, a hold would be past its due time at once, and go to somebody else."""
+    by, hold = by_person(scenes.owner), scenes.hold(scenes.unknown())
+    facts = {"next_check_at": (timezone.now() - timedelta(minutes=1)).isoformat()}
+    run = begun(selected([hold], by), Verb.NEXT_CHECK, by, reason="Ask them later.", facts=facts)
+    engine.run_once()
+    assert results(run) == {hold.pk: ("refused", "The chosen time has passed by now; nothing was changed.")}
+    assert Hold.objects.get(pk=hold.pk).due_at == hold.due_at
+    assert not Entry.objects.filter(subject_id=str(hold.operation_id), kind="answered").exists()
+
+
+# A provider's statement, and a reply that comes at the same moment
+
+
+def test_a_late_reply_and_the_turn_of_a_stated_absence_never_send_what_arrived(desk: Desk) -> None:
+    """Laws 4 and 9: whichever comes first, the request that arrived is not sent again, and nothing heard is lost."""
+    arrived = [unknown(desk, acted=True) for _ in range(3)]
+    opened_by(desk, plan_by(desk, stated(desk, arrived)))
+    attempts = {one.id: Attempt.objects.get(operation_id=one.id) for one in arrived}
+    sent = []
+    for one in arrived:
+        (effect,) = desk.sandbox.effects(identity=step_identity(one.id, 1))
+        finding = Finding(Outcome.CONFIRMED, KnownBy.REPLY, reference=str(effect["reference"]))
+        sent.append(Sent(one.id, 1, attempts[one.id].pk, finding, late_reply(attempts[one.id])))
+
+    failed = at_once(replays.run_once, *(partial(record_sends, [one]) for one in sent))
+
+    assert [one for one in failed if isinstance(one, Exception)] == []
+    for one in arrived:
+        disputed = Hold.objects.filter(operation_id=one.id, reason="disputed", closed_at=None).exists()
+        assert desk.step(one).state == "confirmed" or disputed
+    desk.hurry()
+    Destination.objects.update(send_tokens=5.0)
+    desk.send()
+    assert [effects(desk, one) for one in arrived] == [1, 1, 1]
+    call_command("verify_ledger")

@@ -27,6 +27,7 @@ from opsledger.rules.settling import Moment, NotNow
 
 NOT_ABOUT_A_STEP = "This hold is not about a step; there is nothing to do of this kind."
 OWNER_GONE = "Its new owner is not in the team any more."
+PASSED = "The chosen time has passed by now; nothing was changed."
 ERASED = "What was written with this run has been erased, so it can’t be applied any more."
 
 
@@ -107,6 +108,8 @@ UPDATE ledger_hold SET due_at = %s, reminded_at = NULL, escalate_at = NULL, esca
 def next_check(batch: Batch) -> dict[UUID, Said]:
     """*Still unknown*, until `next_check_at` of the run's facts; the holds stay open, and are due then."""
     at = datetime.fromisoformat(batch.facts["next_check_at"])
+    if at <= batch.now:
+        return _all(batch, Said(BulkResult.REFUSED, PASSED))
     said = answers_here(
         batch, lambda one, reason: _decision(one, Answer.STILL_UNKNOWN, reason, next_check_at=at)
     )

@@ -111,20 +111,23 @@ class ClaimedMailing:
 
 _GONE = """
 UPDATE ledger_mailing m
-   SET state = CASE WHEN in_doubt THEN 'unknown' ELSE 'failed' END, try_at = NULL, ended_at = now(), said = %s
- WHERE state = 'waiting' AND try_at <= now() AND person_id IS NOT NULL
+   SET state = CASE WHEN in_doubt THEN 'unknown' ELSE 'failed' END, try_at = NULL, ended_at = now(),
+       said = CASE WHEN channel_id IS NULL THEN 'Its addressee is not in the team any more.'
+                   ELSE 'The channel was removed.' END
+ WHERE state = 'waiting' AND try_at <= now()
    AND NOT EXISTS (SELECT FROM membership b JOIN person p ON p.id = b.person_id
                     WHERE b.team_id = m.team_id AND b.person_id = m.person_id AND p.is_active)
+   AND NOT EXISTS (SELECT FROM ledger_channel c WHERE c.id = m.channel_id AND c.removed_at IS NULL)
 """
 
 
 def claim_mailings(limit: int) -> list[ClaimedMailing]:
     """Takes messages whose time has come; each is written down as being sent before its first byte leaves.
 
-    Those to people who left since they were gathered end instead.
+    Those to people who left, and to channels that were removed, since they were gathered end instead.
     """
     with transaction.atomic(durable=True), connection.cursor() as cursor:
-        cursor.execute(_GONE, ["Its addressee is not in the team any more."])
+        cursor.execute(_GONE)
         cursor.execute(
             "UPDATE ledger_mailing SET state = 'sending', tries = tries + 1, try_at = NULL,"
             "       lease_ends_at = now() + %s * interval '1 second'"
