@@ -19,7 +19,7 @@ def run_bench(*words: str, without: str = "") -> subprocess.CompletedProcess[str
     environment = {name: value for name, value in os.environ.items() if name != without}
     command = [sys.executable, "-m", "bench", *words]
     return subprocess.run(
-        command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False, timeout=170
+        command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False, timeout=400
     )
 
 
