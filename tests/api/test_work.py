@@ -390,6 +390,37 @@ def test_a_found_record_with_another_field_is_a_hold_of_its_own(ready: World) ->
     assert [one["reason"] for one in ready.owner.get("/holds").json()["items"]] == ["record_differs"]
 
 
+@pytest.mark.parametrize(
+    "outcome, answer",
+    [
+        pytest.param(
+            "unknown",
+            {"answer": "absent_end", "checked_how": "asked the desk"},
+            id="said not to have happened",
+        ),
+        pytest.param("no_change", {"answer": "end_failed"}, id="refused, then ended"),
+    ],
+)
+def test_a_found_record_contradicts_what_was_ended_as_failed(
+    ready: World, outcome: str, answer: dict[str, str]
+) -> None:
+    how = {"no_change": "rejected", "evidence": {"how": "its reply"}} if outcome == "no_change" else {}
+    report(ready, claim(ready), outcome, **how)
+    hold = ready.owner.get("/holds").json()["items"][0]
+    settled = ready.owner.post(
+        f"/holds/{hold['id']}/settle", {"reason": "not there", **answer}, if_match=hold["version"]
+    )
+    assert settled.status_code == 200, settled.content
+    evidence(ready, "found", reference="T-1", identity=_identity(), fields={"subject": "Call back"})
+    assert [one["reason"] for one in ready.owner.get("/holds").json()["items"]] == ["disputed"]
+
+
+def test_a_found_record_of_another_contradicts_nothing(ready: World) -> None:
+    report(ready, claim(ready), "confirmed", reference="T-1")
+    answer = evidence(ready, "found", reference="T-2", identity="somebody-else", fields={})
+    assert (answer.json()["state"], ready.owner.get("/holds").json()["items"]) == ("confirmed", [])
+
+
 def test_a_found_record_needs_its_reference(ready: World) -> None:
     report(ready, claim(ready), "unknown")
     answer = evidence(ready, "found")

@@ -40,7 +40,7 @@ from opsledger.rules.learning import Finding
 from opsledger.rules.matching import sent_fields
 from opsledger.rules.record import KnownBy, Operation
 from opsledger.rules.settling import Moment
-from opsledger.rules.states import NoChange, Outcome, StepState
+from opsledger.rules.states import NoChange, Outcome
 
 
 class Says(StrEnum):
@@ -71,7 +71,10 @@ def add_evidence(team_id: UUID, operation_id: UUID, step_name: str, statement: S
 
 
 def _add_found(team_id: UUID, operation_id: UUID, step_name: str, statement: Statement, by: By) -> Reported:
-    """Judged by table 5: it confirms only with this step's identity and equal decisive fields."""
+    """Judged like a lookup's answer: by table 5 while the step is unknown or accepted, else compared with what stands.
+
+    It confirms only with this step's identity and equal decisive fields. What was never sent can't have made a record.
+    """
     if not statement.reference:
         raise Refused("A found record needs its reference.", field="reference")
     with transaction.atomic(durable=True):
@@ -79,8 +82,8 @@ def _add_found(team_id: UUID, operation_id: UUID, step_name: str, statement: Sta
         lock([operation_id])
         evidence, known = kept_evidence(operation_id, row, by, _statement_facts(statement))
         request = StepRequest.objects.filter(step_id=row.pk, revision=row.revision).first()
-    if known or request is None or row.state not in {StepState.UNKNOWN.value, StepState.ACCEPTED.value}:
-        seen = replace(statement, says=Says.SEEN)  # nothing is unknown here; kept, and decides nothing
+    if known or request is None or not row.attempt_count:
+        seen = replace(statement, says=Says.SEEN)  # kept, and decides nothing
         return _add_evidence(team_id, operation_id, step_name, seen, by)
     fields = tuple(sorted(statement.fields.items()))
     found = FoundRecord(statement.reference, statement.identity, fields)
