@@ -391,7 +391,7 @@ def test_a_found_record_with_another_field_is_a_hold_of_its_own(ready: World) ->
 
 
 @pytest.mark.parametrize(
-    "outcome, answer",
+    ("outcome", "answer"),
     [
         pytest.param(
             "unknown",

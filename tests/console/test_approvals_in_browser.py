@@ -207,7 +207,7 @@ def test_a_rejection_without_a_reason_says_so_and_puts_the_cursor_there(
     page = open_page(olga, address(newest(scenes)))
     page.get_by_role("radio", name="Reject version 1").check()
     page.get_by_role("button", name="Reject version 1").click()
-    page.get_by_text("Write the reason").wait_for()
+    page.get_by_text("Write the reason; it is kept").wait_for()
     assert page.evaluate("() => document.activeElement.id") == "why"
     page.locator("#why").fill("It promises too much.")
     page.get_by_role("button", name="Reject version 1").click()
