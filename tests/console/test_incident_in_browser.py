@@ -191,7 +191,7 @@ def test_a_card_leads_to_its_group_by_keyboard_alone(scenes: Scenes, open_page: 
     page.get_by_text("4 are yours now.").wait_for()
     group.focus()
     page.keyboard.press("Enter")
-    page.get_by_role("heading", name="4 open holds of 4").wait_for()
+    page.get_by_role("heading", name="4 holds open").wait_for()
     page.get_by_role("button", name=re.compile("^Act on these 4")).focus()
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="Act on these 4").wait_for()

@@ -35,7 +35,7 @@ def test_from_ticked_operations_to_a_replay_that_ends_before_the_readers_eyes(
 
     page.get_by_label("Batch name").fill("after the incident")
     page.get_by_role("button", name="Start 2 steps").click()
-    page.get_by_text("Write the reason").wait_for()
+    page.get_by_text("Write the reason; it is kept").wait_for()
     assert page.get_by_label("Batch name").input_value() == "after the incident"
     page.get_by_label("Reason").fill("The queue was closed.")
     page.get_by_label("Begin 2 steps at crm_classic").check()
