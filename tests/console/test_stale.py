@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html as markup
+import re
 from threading import Barrier, Thread
 from typing import Any
 
@@ -65,7 +66,7 @@ def test_a_hold_that_changed_shows_the_fresh_panel_with_the_typed_reason(scenes:
     assert page.lstrip().startswith('<div id="decide">')
     assert "This hold changed while you were reading it." in page
     assert "Three hundred words, " * 20 in page
-    assert 'value="absent" aria-describedby="c-absent" checked' in page
+    assert re.search(r'<input [^>]*value="absent"[^>]* checked>', page)
     assert f'name="version" value="{scenes.hold(opened).version}"' in page
     assert answers(opened) == 0
     again = client.post(

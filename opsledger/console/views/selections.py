@@ -36,7 +36,15 @@ from opsledger.console.inbox_words import chosen_words
 from opsledger.console.permissions import why_not
 from opsledger.console.views.replays import csv_file
 from opsledger.engine.bulk import carry_at_once
-from opsledger.ledger.actions.bulk import RunMoved, abort, begin, begun_before, freeze, freeze_view
+from opsledger.ledger.actions.bulk import (
+    PERMISSIONS,
+    RunMoved,
+    abort,
+    begin,
+    begun_before,
+    freeze,
+    freeze_view,
+)
 from opsledger.ledger.actions.settle import Refused
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import BulkRun, Selection
@@ -93,7 +101,7 @@ def _selected(request: ConsoleRequest, make: Any) -> HttpResponse:
 
 def require_any(roles: frozenset[Role], team: Team) -> None:
     """Somebody who may use no verb at all has nothing to select for."""
-    if len(selection_pages.refused(roles, team)) == len(selection_pages.PERMISSIONS):
+    if len(selection_pages.refused(roles, team)) == len(PERMISSIONS):
         raise PermissionDenied(why_not(roles, Permission.ASSIGN, team))
 
 
