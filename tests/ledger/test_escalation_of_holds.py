@@ -245,9 +245,8 @@ def test_the_journal_still_proves_the_rows_afterwards(scenes: Scenes, maria: Per
         (escalate._TO_REMIND, [200], "hold_to_remind"),
         (escalate._TO_ESCALATE, [200], "hold_to_escalate"),
         (escalate._TO_TELL, [200], "hold_to_tell"),
-        (escalate._OWNERLESS, [200, 200], "hold_open_by_owner"),
     ],
-    ids=["remind", "escalate", "tell", "owners gone"],
+    ids=["remind", "escalate", "tell"],
 )
 @pytest.mark.django_db
 def test_what_is_due_is_found_by_an_index_of_its_own(query: str, parameters: list[int], index: str) -> None:
