@@ -168,7 +168,10 @@ def test_the_same_text_asked_for_by_another_person_is_another_version(cast: Cast
 
 def waiting_for_a_lock() -> bool:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+        cursor.execute("SELECT pg_stat_clear_snapshot()")  # one transaction sees one list of connections else
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        )
         return bool(cursor.fetchone()[0])
 
 

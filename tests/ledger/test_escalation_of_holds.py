@@ -220,6 +220,9 @@ def until_waiting(count: int) -> None:
     for _ in range(1000):
         with connection.cursor() as cursor:
             cursor.execute(
+                "SELECT pg_stat_clear_snapshot()"
+            )  # one transaction sees one list of connections else
+            cursor.execute(
                 "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted"
                 " AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())"
             )
