@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 from django.core.management import call_command
+from django.test import Client
 
 from bench import mixed
 from bench.mixed import Kind
@@ -27,6 +30,7 @@ from opsledger.ledger.actions.settle import By
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.queries.replay_plans import plan, scope_of_ids
 from opsledger.ledger.replay_plan import freeze, thaw
+from opsledger.lib.ids import public
 from tests.desk import WIRE, params, step_identity
 from tests.processes.house import House, Running, definitions, until
 
@@ -73,6 +77,7 @@ def test_a_replay_of_every_kind_of_operation_does_what_was_planned_although_its_
     doomed = [house.worker(f"doomed-{number}") for number in (1, 2)]
     replay = open_replay(frozen, start, by).replay
     house.beat()
+    page, over = _page(by, replay.pk), []
     for one, least in zip(doomed, (COUNT // 20, COUNT // 5), strict=True):
         until(lambda least=least: _ended(house) >= least, f"{least} items to end", RUN_SECONDS_MAX)
         until(
@@ -82,8 +87,12 @@ def test_a_replay_of_every_kind_of_operation_does_what_was_planned_although_its_
             0.02,
         )
         one.kill()
+        over += [_steps_over(page()), _steps_over(page())]  # somebody reads it meanwhile, and reloads
     house.worker("next")
     until(lambda: _over(house), "the replay to end", RUN_SECONDS_MAX, every=0.5)
+
+    over.append(_steps_over(page()))
+    assert over == sorted(over)
 
     sends = Counter(one["identity"] for one in _writes(house))
     sends.subtract(before)
@@ -101,6 +110,21 @@ def test_a_replay_of_every_kind_of_operation_does_what_was_planned_although_its_
     words = Counter(item["word"] for item in items)
     assert {name: row[f"{name}_count"] for name in words} == words
     assert (row["state"], row["item_count"], sum(words.values())) == ("finished", COUNT, COUNT)
+
+
+def _page(by: By, replay_id: UUID) -> Callable[[], str]:
+    """Loads the replay’s page anew each time."""
+    client = Client()
+    client.force_login(Person.objects.get(pk=by.person_id))
+    return lambda: client.get(f"/replays/{public('rpl', replay_id)}/").content.decode()
+
+
+def _steps_over(page: str) -> int:
+    found = re.search(r"([\d,]+) of ([\d,]+) steps are over", page)
+    assert found is not None, page[:2000]
+    over, of = (int(one.replace(",", "")) for one in found.groups())
+    assert over <= of
+    return over
 
 
 def _history(house: House) -> dict[UUID, Kind]:
