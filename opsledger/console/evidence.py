@@ -16,9 +16,11 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop as noop
 
-from opsledger.console import wording
 from opsledger.console.duplicates import extra_records
-from opsledger.console.vocabulary import shown
+from opsledger.console.vocabulary import shown, step_word
+from opsledger.console.wording import answers
+from opsledger.console.wording.entries import entry_word
+from opsledger.console.wording.statements import evidence_word
 from opsledger.ledger.models import OperationParams
 from opsledger.ledger.queries.comparison import label_of
 from opsledger.ledger.queries.page import OperationView, StepView
@@ -241,7 +243,7 @@ def _step_part(view: OperationView, step: StepView) -> list[str]:
         f"## {_('Step')} {step.step.number}: {_inline(step.title)}",
         "",
         f"- {_('Destination')}: {step.destination.name} ({step.step.destination}), {step.action.title}",
-        f"- {_('State')}: {wording.step_word(step.step)}",
+        f"- {_('State')}: {step_word(step.step)}",
         f"- {_('Our identity on the record')}: `{step.identity}`",
     ]
     if step.step.reference:
@@ -256,7 +258,7 @@ def _step_part(view: OperationView, step: StepView) -> list[str]:
     observed = [(attempt.opened_at, _attempt(step, attempt, about)) for attempt in step.record.attempts]
     told = {(attempt.id, attempt.sentence) for attempt in step.record.attempts}
     observed += [
-        (one.received_at, f"{wording.evidence_word(one.kind)}: {_inline(one.sentence)}{_kept(one)}")
+        (one.received_at, f"{evidence_word(one.kind)}: {_inline(one.sentence)}{_kept(one)}")
         for one in about
         if (one.attempt_id, one.sentence) not in told
     ]
@@ -267,7 +269,7 @@ def _step_part(view: OperationView, step: StepView) -> list[str]:
 def _attempt(step: StepView, attempt: AttemptRecord, about: list[EvidenceLine]) -> str:
     """One attempt with its outcome, what was seen of it, and the digest of what was kept of the reply."""
     outcome = shown(attempt.outcome, "outcome").word.lower() if attempt.outcome else _("no answer yet")
-    if attempt.outcome == Outcome.NO_CHANGE and wording.is_undelivered(step.step):
+    if attempt.outcome == Outcome.NO_CHANGE and step.step.undelivered:
         outcome = _("taken over, then not delivered")
     seen = f"{_('Attempt')} {attempt.number} (`{ids.public('att', attempt.id)}`): {outcome}."
     kept = [one for one in about if (one.attempt_id, one.sentence) == (attempt.id, attempt.sentence)]
@@ -287,9 +289,9 @@ def _decided(view: OperationView, told: list[Told], names: Mapping[str, str]) ->
     for entry in decisions:
         who = names.get(entry.actor, entry.actor.partition(":")[0])
         what = (
-            wording.given(str(entry.body["answer"]))
+            answers.given(str(entry.body["answer"]))
             if "answer" in entry.body
-            else wording.entry_word(entry.kind).lower()
+            else entry_word(entry.kind).lower()
         )
         reference = entry.body.get("reference")
         tail = f" ({_('reference')} `{_code(str(reference))}`)" if reference else ""

@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from opsledger.accounts.models import Team
 from opsledger.accounts.permissions import WORDS, roles_with
 from opsledger.accounts.roles import Permission, Role, allowed, people_who_may
-from opsledger.console.wording import listed
+from opsledger.console.wording.phrases import listed
 
 View = TypeVar("View", bound=Callable[..., Any])
 

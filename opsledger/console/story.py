@@ -13,9 +13,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop as noop
 from django.utils.translation import ngettext
 
-from opsledger.console import wording
 from opsledger.console.duplicates import extra_records
 from opsledger.console.templatetags.ops import words_of_span
+from opsledger.console.vocabulary import shown
+from opsledger.console.wording import answers
+from opsledger.console.wording.phrases import lasted, listed
 from opsledger.ledger.queries.page import OperationView, StepView
 from opsledger.ledger.queries.timeline import EvidenceLine, Told
 from opsledger.lib import ids
@@ -114,7 +116,7 @@ class Teller:
         for hold_id, hold in (entry.body.get("holds") or {}).items():
             if hold is not None:
                 reason = HoldReason(hold["reason"])
-                title = _("Hold opened: %(reason)s") % {"reason": wording.reason_word(reason)}
+                title = _("Hold opened: %(reason)s") % {"reason": shown(reason).word}
                 step = _("Step %(number)s") % {"number": hold["step"]}
                 if given := (entry.body.get("given") or {}).get(hold_id):
                     step = f"{step}. {self._by_rule(given)}"
@@ -163,7 +165,7 @@ class Teller:
         if step is not None and step.record.idempotency_key:
             shown.append((_("Idempotency key"), step.record.idempotency_key))
         if attempt is not None and attempt.elapsed_seconds is not None:
-            shown.append((_("Lasted"), wording.lasted(attempt.elapsed_seconds)))
+            shown.append((_("Lasted"), lasted(attempt.elapsed_seconds)))
         return Item(
             entry.at,
             "attempt",
@@ -285,7 +287,7 @@ class Teller:
         answer = str(entry.body.get("answer", ""))
         title = _("%(name)s answered: %(answer)s") % {
             "name": self.name(entry.actor),
-            "answer": wording.given(answer),
+            "answer": answers.given(answer),
         }
         facts = []
         if entry.body.get("proposed_by"):
@@ -329,7 +331,7 @@ class Teller:
     def _proposed(self, entry: Told) -> Item:
         title = _("%(name)s proposed: %(answer)s") % {
             "name": self.name(entry.actor),
-            "answer": wording.given(str(entry.body.get("answer", ""))),
+            "answer": answers.given(str(entry.body.get("answer", ""))),
         }
         reference = entry.body.get("reference")
         shown = ((_("Reference"), str(reference)),) if reference else ()
@@ -345,7 +347,7 @@ class Teller:
             if entry.kind == "proposal_withdrawn"
             else _("%(name)s dismissed the proposal: %(answer)s")
         )
-        answer = wording.given(str(entry.body.get("answer", "")))
+        answer = answers.given(str(entry.body.get("answer", "")))
         title = template % {"name": self.name(entry.actor), "answer": answer}
         return Item(entry.at, "user", title, about="decisions", quotes=_quotes(entry), key=str(entry.seq))
 
@@ -394,13 +396,13 @@ class Teller:
         numbers = [str(number) for number in entry.body.get("steps_begun", [])]
         title = _("%(name)s’s replay began step %(steps)s") % {
             "name": self.name(entry.actor),
-            "steps": wording.listed(numbers),
+            "steps": listed(numbers),
         }
         rebound = [
             _("step %(step)s with definition version %(version)s") % {"step": step, "version": version}
             for step, version in sorted((entry.body.get("rebound") or {}).items())
         ]
-        text = _("By choice: %(what)s.") % {"what": wording.listed(rebound)} if rebound else ""
+        text = _("By choice: %(what)s.") % {"what": listed(rebound)} if rebound else ""
         shown = [(_("Replay"), ids.public("rpl", UUID(str(entry.body["replay"]))))]
         if entry.body.get("statement"):
             shown.append((_("Provider’s statement"), ids.public("stm", UUID(str(entry.body["statement"])))))

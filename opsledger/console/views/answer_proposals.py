@@ -9,13 +9,14 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from opsledger.accounts.roles import Permission, allowed
-from opsledger.console import answer_proposals, decision, desk, wording
+from opsledger.console import answer_proposals, decision, desk
 from opsledger.console.forms import Lacking, by_person, version_of
 from opsledger.console.http import ConsoleRequest, see_other
 from opsledger.console.permissions import why_not
 from opsledger.console.views import holds
 from opsledger.console.views import operation as operations
 from opsledger.console.views.operation import DECISION_PERMISSIONS, Asked
+from opsledger.console.wording import answers
 from opsledger.ledger.actions.propose import Thought, decision_of, open_proposal, settle_dismissal
 from opsledger.ledger.actions.settle import Refused, Stale
 from opsledger.ledger.models import Proposal
@@ -57,7 +58,7 @@ def propose(request: ConsoleRequest, hold: str) -> HttpResponse:
         if made.new
         else _("You have proposed this already: %(answer)s.")
     )
-    messages.success(request, said % {"answer": wording.given(wanted.answer.value)})
+    messages.success(request, said % {"answer": answers.given(wanted.answer.value)})
     return see_other(operations.next_url(view, request.POST))
 
 

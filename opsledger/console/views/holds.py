@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from opsledger.accounts.roles import Permission, allowed
-from opsledger.console import decision, desk, wording
+from opsledger.console import decision, desk
 from opsledger.console.duplicates import OTHERS
 from opsledger.console.evidence import BodyRow, compared_bodies
 from opsledger.console.forms import TYPED, Lacking, by_person, new_owner, read_decision, typed, version_of
@@ -23,6 +23,9 @@ from opsledger.console.permissions import why_not
 from opsledger.console.templatetags.ops import words_of_span
 from opsledger.console.views import operation as operations
 from opsledger.console.views.operation import DECISION_PERMISSIONS, FRAGMENTS, TEMPLATE, Asked
+from opsledger.console.wording import answers
+from opsledger.console.wording.knowledge import what_we_know
+from opsledger.console.wording.questions import question
 from opsledger.engine.bell import ring
 from opsledger.engine.reading import Reading, read_reference
 from opsledger.ledger.actions.events import EVENT_ANSWERS, FIRST_STANDS, RECORDED_APART, settle_event_hold
@@ -176,7 +179,7 @@ def settle_decision(
         if (owner.pk if owner else None) != current.record.owner_id:
             settle_assign([current.record.id], owner.pk if owner else None, by)
     ring("dispatch" if wanted.answer in SENDS_AGAIN else "reconcile")
-    messages.success(request, _("Recorded: %(answer)s.") % {"answer": wording.given(wanted.answer.value)})
+    messages.success(request, _("Recorded: %(answer)s.") % {"answer": answers.given(wanted.answer.value)})
     return see_other(operations.next_url(view, request.POST))
 
 
@@ -227,7 +230,7 @@ def _what_changed(row: Hold, view: OperationView) -> str:
     name = names_of([row.closed_by]).get(row.closed_by, _("somebody"))
     return _(
         "This hold changed: %(name)s answered “%(answer)s” at %(time)s. Nothing of yours was recorded."
-    ) % {"name": name, "answer": wording.given(row.answer), "time": when}
+    ) % {"name": name, "answer": answers.given(row.answer), "time": when}
 
 
 def asked_with(
@@ -430,8 +433,8 @@ def _event_page(
         "revealed": reveal,
         "may_reveal": allowed(roles, Permission.REVEAL),
         "why_reveal": why_not(roles, Permission.REVEAL, team),
-        "question": wording.question(known) if known else "",
-        "knows": wording.what_we_know(known) if known else "",
+        "question": question(known) if known else "",
+        "knows": what_we_know(known) if known else "",
         "answers": event_answers() if may_settle and line else [],
         "why_not": "" if may_settle else why_not(roles, Permission.SETTLE, team),
         "may_assign": allowed(roles, Permission.ASSIGN),

@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from opsledger.accounts.roles import Permission, allowed, members_of
-from opsledger.console import desk, incident_pages, saved_views, wording
+from opsledger.console import desk, incident_pages, saved_views
 from opsledger.console.filters import InboxFilter, cursor_text
 from opsledger.console.forms import by_person, new_owner, ticked
 from opsledger.console.http import ConsoleRequest, back_to, page, see_other, wants_fragment
@@ -27,6 +27,9 @@ from opsledger.console.permissions import needs, why_not
 from opsledger.console.templatetags.ops import badge, icon, who, words_of_span
 from opsledger.console.views.selections import act_on_ticked
 from opsledger.console.vocabulary import rows_of
+from opsledger.console.wording.knowledge import what_we_know, with_proposals
+from opsledger.console.wording.protection import event_protection, stopped_protection
+from opsledger.console.wording.questions import next_decision
 from opsledger.ledger.actions.settle import Refused, settle_assign, settle_check
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.queries import holds, inbox, incidents
@@ -188,8 +191,8 @@ class RowMaker:
             "title": line.title or known.event,
             "called": text_id or line.title,
             "sub": _sub(text_id, line.destination_slug),
-            "knows": wording.with_proposals(wording.what_we_know(known), self.proposers.get(line.id, [])),
-            "next": wording.next_decision(known),
+            "knows": with_proposals(what_we_know(known), self.proposers.get(line.id, [])),
+            "next": next_decision(known),
             "protection": self._protection(line),
             "own": self._own(line, f"{hold}~{line.version}", text_id or line.title),
             "age": words_of_span((self.now - line.opened_at).total_seconds()),
@@ -236,7 +239,7 @@ class RowMaker:
 
 def _stopped(line: inbox.HoldLine) -> str:
     """Where no single request is in question: nothing leaves, neither for an event nor to a stopped destination."""
-    words = wording.event_protection() if line.event_id else wording.stopped_protection(line.reason)
+    words = event_protection() if line.event_id else stopped_protection(line.reason)
     return mark_safe(
         f'<span class="st" data-state="{words.state}">{_icon(words.state)}<span>{escape(words.text)}</span></span>'
     )

@@ -16,13 +16,18 @@ from django.views.decorators.http import require_GET, require_POST
 
 from opsledger.accounts.models import Person, Team
 from opsledger.accounts.roles import Permission, Role, allowed, members_of
-from opsledger.console import answer_proposals, decision, desk, disputes, duplicates, story, wording
+from opsledger.console import answer_proposals, decision, desk, disputes, duplicates, story
 from opsledger.console.evidence import evidence_file, shown_content, shown_params, shown_request
 from opsledger.console.filters import VIEWS, InboxFilter
 from opsledger.console.forms import by_person, version_of
 from opsledger.console.http import ConsoleRequest, conflict, page, see_other, unprocessable
 from opsledger.console.permissions import why_not
 from opsledger.console.views.inbox import url_of as url_of
+from opsledger.console.vocabulary import shown, step_word
+from opsledger.console.wording.knowledge import Known, looked_in_vain, what_we_know
+from opsledger.console.wording.protection import ProtectionWords, sending_again
+from opsledger.console.wording.questions import question
+from opsledger.console.wording.statements import evidence_word
 from opsledger.engine.bell import ring
 from opsledger.ledger.actions.reveal import record_revealed
 from opsledger.ledger.actions.settle import (
@@ -210,7 +215,7 @@ def _decision(
         "hold": hold.record,
         "hold_public": ids.public("hold", hold.record.id),
         "hold_step": step,
-        "question": wording.question(known),
+        "question": question(known),
         "knows": _sentences(view, hold, found, known),
         "found": found,
         "cards": cards,
@@ -220,7 +225,7 @@ def _decision(
         "duplicates": duplicates.duplicates_of(view, hold, asked.typed, asked.errors),
         "chosen": asked.typed.get("answer") or decision.default_card(cards),
         "protection": protection_of_step(view, hold.record.step),
-        "sending_again": wording.sending_again(
+        "sending_again": sending_again(
             step.record.protected,
             may_have_had_effect=step.may_have_had_effect,
             until=desk.clock(step.record.protected.until, view.now),
@@ -235,7 +240,7 @@ def _decision(
         "links": _links(step, found),
         "reference_value": asked.typed.get("reference") or _proposed(found),
         "other_holds": [
-            (ids.public("hold", one.record.id), wording.reason_word(one.record.reason), one.record.step)
+            (ids.public("hold", one.record.id), shown(one.record.reason).word, one.record.step)
             for one in view.holds
             if one is not hold
         ],
@@ -246,7 +251,7 @@ def _proposed(found: Findings) -> str:
     return found.reference if found.looked in {"confirmed", "accepted", "differs"} else ""
 
 
-def protection_of_step(view: OperationView, number: int) -> wording.ProtectionWords:
+def protection_of_step(view: OperationView, number: int) -> ProtectionWords:
     step = view.step(number)
     words = desk.protection_words(
         step.record.protected,
@@ -260,9 +265,7 @@ def protection_of_step(view: OperationView, number: int) -> wording.ProtectionWo
     return words
 
 
-def _sentences(
-    view: OperationView, hold: HoldView, found: Findings, known: wording.Known
-) -> list[tuple[str, str]]:
+def _sentences(view: OperationView, hold: HoldView, found: Findings, known: Known) -> list[tuple[str, str]]:
     """What is known, one sentence a line: icon and text, from the evidence. Nothing is said twice."""
     step = view.step(hold.record.step)
     said: list[tuple[str, str]] = []
@@ -273,7 +276,7 @@ def _sentences(
         said.append(("attempt", sent % {"number": attempt.number, "time": when, "text": text}))
     said += _looked(view, hold, found, known)
     if not said or hold.record.reason not in _TOLD_BY_FACTS:
-        said.insert(0, ("info", wording.what_we_know(known)))
+        said.insert(0, ("info", what_we_know(known)))
     text = desk.if_nobody(hold.record.if_nobody, hold.record.outlook, view.now)
     if text:
         said.append(("clock", _("If nobody acts: %(text)s") % {"text": text}))
@@ -288,9 +291,7 @@ _TOLD_BY_FACTS = frozenset(
 _TOLD_BY_SUMMARY = frozenset({HoldReason.RECORD_DIFFERS, HoldReason.DUPLICATE_FOUND})
 
 
-def _looked(
-    view: OperationView, hold: HoldView, found: Findings, known: wording.Known
-) -> list[tuple[str, str]]:
+def _looked(view: OperationView, hold: HoldView, found: Findings, known: Known) -> list[tuple[str, str]]:
     """What lookups brought: how they ended when they found nothing or failed, else what the last one says."""
     step = view.step(hold.record.step)
     if hold.record.reason in _TOLD_BY_SUMMARY or step.step.looked_at is None:
@@ -304,7 +305,7 @@ def _looked(
         and not found.references
     ):
         summary = _("%(looked)s Last at %(time)s.")
-        return [("search", summary % {"looked": wording.looked_in_vain(known), "time": when})]
+        return [("search", summary % {"looked": looked_in_vain(known), "time": when})]
     if last is None or not last.sentence:
         return []
     number = _("Lookup %(number)s, %(time)s: %(text)s")
@@ -387,12 +388,12 @@ def _step_line(step: Any, view: OperationView, found: approvals.StepApproval | N
         "revision": step.record.revision if step.record.revision > 1 else None,
         "number": step.step.number,
         "title": step.title,
-        "word": wording.step_word(step.step),
+        "word": step_word(step.step),
         "destination": step.step.destination,
         "state": state,
         "since": since,
         "tail": " · ".join(tail),
-        "held": wording.reason_word(held.reason) if held else "",
+        "held": shown(held.reason).word if held else "",
         "never_known": step.step.never_known,
         "current": held is not None,
         "links": _links(step, Findings()),
@@ -639,7 +640,7 @@ def _evidence(request: ConsoleRequest, operation: str, evidence: str, *, reveal:
         "op": ids.public("op", view.record.id),
         "line": line,
         "public": evidence,
-        "kind": wording.evidence_word(line.kind),
+        "kind": evidence_word(line.kind),
         "outcome": story.looked_word(line.says) if line.kind == "lookup" else "",
         "content": plain if reveal else masked,
         "masked": masked != plain,

@@ -11,10 +11,10 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_GET
 
 from opsledger.accounts.roles import members_of
-from opsledger.console import desk, wording
+from opsledger.console import desk
 from opsledger.console.http import ConsoleRequest, page, see_other
 from opsledger.console.views.search import single_hit
-from opsledger.console.vocabulary import rows_of
+from opsledger.console.vocabulary import rows_of, shown
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.queries import inbox
 from opsledger.ledger.queries.operations import OperationFilter, OperationLine, page_of
@@ -78,7 +78,7 @@ def row_of(line: OperationLine, now: Any) -> dict[str, Any]:
         "steps": [(step.state, step.title, step.destination) for step in line.steps],
         "references": line.references,
         "owner": line.owner_name,
-        "asks": [wording.reason_word(hold.reason) for hold in line.holds],
+        "asks": [shown(hold.reason).word for hold in line.holds],
         "updated": line.updated_at,
         "updated_text": desk.clock(line.updated_at, now),
     }
