@@ -36,6 +36,11 @@ def clock(moment: datetime | None, now: datetime) -> str:
     return f"{day}, {here:%H:%M}" if here.year == today.year else f"{day}\u00a0{here.year}, {here:%H:%M}"
 
 
+def open_for(since: datetime, now: datetime) -> str:
+    """How long it is from the one moment to the other, in words."""
+    return words_of_span((now - since).total_seconds())
+
+
 def if_nobody(base: str, outlook: Outlook | None, now: datetime, *, about_step: bool = True) -> str:
     """The workflow’s sentence, and while the hold is open who is told and when, in the viewer’s zone."""
     said = outlook.sentence(lambda at: clock(at, now)) if outlook else ""

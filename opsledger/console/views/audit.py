@@ -10,13 +10,21 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from opsledger.accounts.roles import Permission, members_of
-from opsledger.console import story
 from opsledger.console.filters import AuditFilter
 from opsledger.console.http import ConsoleRequest, page
 from opsledger.console.permissions import needs
+from opsledger.console.story.attempts import outcome_in
+from opsledger.console.story.lookups import looked_word
 from opsledger.console.vocabulary import shown
 from opsledger.console.wording import answers
-from opsledger.console.wording.entries import ACTOR_WORDS, ENTRY_WORDS, actor_word, actors_word, entry_word
+from opsledger.console.wording.entries import (
+    ACTOR_WORDS,
+    ENTRY_WORDS,
+    actor_word,
+    actors_word,
+    entry_word,
+    revealed_words,
+)
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.queries import audit
 from opsledger.ledger.queries.audit import AuditLine
@@ -78,15 +86,15 @@ def _what(line: AuditLine) -> str:
     if line.body.get("version") and line.subject_kind == "definition":
         return _("version %(number)s") % {"number": line.body["version"]}
     what = str(line.body.get("what", ""))
-    return story.revealed_words(what) if line.kind == "revealed" else what
+    return revealed_words(what) if line.kind == "revealed" else what
 
 
 def _became(line: AuditLine) -> str:
     """What a lookup or an attempt brought, and what the operation became with it."""
     said = []
     if line.kind == "lookup_ended" and line.body.get("says"):
-        said.append(story.looked_word(str(line.body["says"])))
-    outcome = story.outcome_in(line.body, str(line.body.get("attempt")))
+        said.append(looked_word(str(line.body["says"])))
+    outcome = outcome_in(line.body, str(line.body.get("attempt")))
     if outcome:
         said.append(shown(outcome, "outcome").word)
     if line.body.get("state"):

@@ -16,12 +16,17 @@ from django.views.decorators.http import require_GET, require_POST
 
 from opsledger.accounts.models import Person, Team
 from opsledger.accounts.roles import Permission, Role, allowed, members_of
-from opsledger.console import answer_proposals, decision, desk, disputes, duplicates, story
+from opsledger.console import answer_proposals, decision, desk, disputes, duplicates
 from opsledger.console.evidence import evidence_file, shown_content, shown_params, shown_request
 from opsledger.console.filters import VIEWS, InboxFilter
 from opsledger.console.forms import by_person, version_of
 from opsledger.console.http import ConsoleRequest, conflict, page, see_other, unprocessable
 from opsledger.console.permissions import why_not
+from opsledger.console.story.items import SHOWN, folded
+from opsledger.console.story.lookups import looked_word
+from opsledger.console.story.planned import planned_of
+from opsledger.console.story.telling import Telling
+from opsledger.console.story.timeline import event_items, items_of
 from opsledger.console.views.inbox import url_of as url_of
 from opsledger.console.vocabulary import shown, step_word
 from opsledger.console.wording.knowledge import Known, looked_in_vain, what_we_know
@@ -126,9 +131,9 @@ def context_of(request: ConsoleRequest, view: OperationView, asked: Asked | None
     asked.typed = asked.typed or answer_proposals.asked_for(request.GET, hold, _sensitive(view))
     told = story_of(view.record.id, before=_before(request))
     names = names_of(_actors(told))
-    teller = story.Teller(view, {str(one.id): one for one in view.record.evidence}, names)
+    telling = Telling(view, {str(one.id): one for one in view.record.evidence}, names)
     items = sorted(
-        [*teller.items(told.told), *([] if told.has_older else story.event_items(view))],
+        [*items_of(telling, told.told), *([] if told.has_older else event_items(view))],
         key=lambda item: item.at,
         reverse=True,
     )
@@ -146,10 +151,10 @@ def context_of(request: ConsoleRequest, view: OperationView, asked: Asked | None
         "steps": [_step_line(one, view, shown_by.get(one.step.number)) for one in view.steps],
         "content_public": _content_public(shown_by),
         "crumbs": _crumbs(request, view, hold),
-        "items": story.folded(item for item in items if shown in {"everything", item.about}),
-        "planned": story.planned_of(view) if not _before(request) else [],
+        "items": folded(item for item in items if shown in {"everything", item.about}),
+        "planned": planned_of(view) if not _before(request) else [],
         "show": shown,
-        "shown": [(value, _(label)) for value, label in story.SHOWN.items()],
+        "shown": [(value, _(label)) for value, label in SHOWN.items()],
         "older_before": told.told[-1].seq if told.has_older else None,
         "is_older": bool(_before(request)),
         "now": view.now,
@@ -231,10 +236,10 @@ def _decision(
             until=desk.clock(step.record.protected.until, view.now),
             ended=desk.clock(step.record.protected.window_ends_at, view.now),
         ),
-        "open_for": story.open_for(hold.record.opened_at, view.now),
-        "due_in": story.open_for(view.now, hold.record.due_at),
+        "open_for": desk.open_for(hold.record.opened_at, view.now),
+        "due_in": desk.open_for(view.now, hold.record.due_at),
         "late": hold.record.due_at < view.now,
-        "late_by": story.open_for(hold.record.due_at, view.now),
+        "late_by": desk.open_for(hold.record.due_at, view.now),
         "readable": step.action.read is not None and step.action.profile.lookup is not None,
         "planned_look": step.step.act_at if step.step.act == "look" else None,
         "links": _links(step, found),
@@ -641,7 +646,7 @@ def _evidence(request: ConsoleRequest, operation: str, evidence: str, *, reveal:
         "line": line,
         "public": evidence,
         "kind": evidence_word(line.kind),
-        "outcome": story.looked_word(line.says) if line.kind == "lookup" else "",
+        "outcome": looked_word(line.says) if line.kind == "lookup" else "",
         "content": plain if reveal else masked,
         "masked": masked != plain,
         "revealed": reveal,

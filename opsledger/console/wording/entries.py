@@ -90,3 +90,12 @@ def actor_word(kind: str) -> str:
 def actors_word(kind: str) -> str:
     """All actors of a kind, to choose from."""
     return _(ACTOR_WORDS[kind][0]) if kind in ACTOR_WORDS else kind
+
+
+def revealed_words(what: str) -> str:
+    """What somebody looked at, by the word that the journal keeps for it."""
+    kind, _sep, rest = what.partition(":")
+    words = {"params": _("parameters"), "deliveries": _("deliveries"), "evidence": _("evidence")}
+    if kind == "request":
+        return _("request of step %(number)s") % {"number": rest}
+    return words.get(kind, what)
