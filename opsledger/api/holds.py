@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 
-from opsledger.accounts.permissions import Permission
+from opsledger.accounts.permissions import Permission, to_answer
 from opsledger.accounts.roles import people_who_may
 from opsledger.api.answers import hold_answer, plain, respond
 from opsledger.api.caller import Caller
@@ -195,12 +195,6 @@ def fresh(caller: Caller, request: HttpRequest, text: str) -> Hold:
     return hold
 
 
-ANSWERS_OF_OPERATORS = {
-    Answer.STILL_UNKNOWN: Permission.STILL_UNKNOWN,
-    Answer.CLOSE_UNKNOWN: Permission.CLOSE_UNKNOWN,
-}
-
-
 def settle(caller: Caller, request: HttpRequest, hold: str, given: Settlement) -> HttpResponse:
     """One answer. A typed reference is read at the destination first, and compared where that is possible."""
     found = find(caller, hold)
@@ -232,7 +226,7 @@ def _permission(hold: Hold, answer: str) -> Permission:
         return Permission.RESUME_DESTINATION
     if answer not in {one.value for one in Answer}:
         return Permission.SETTLE
-    return ANSWERS_OF_OPERATORS.get(Answer(answer), Permission.SETTLE)
+    return to_answer(Answer(answer))
 
 
 def settled(caller: Caller, hold: Hold, reading: Reading | None) -> HttpResponse:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.utils.translation import gettext as _
 
 from opsledger.ledger.queries.page import OperationView, StepView
-from opsledger.ledger.queries.timeline import EvidenceLine, Told
+from opsledger.ledger.queries.timeline import EvidenceLine, Told, names_of
 from opsledger.lib import ids
 
 
@@ -49,3 +49,18 @@ class Telling:
     def evidence_id(self, entry: Told) -> str:
         evidence = self.evidence.get(str(entry.body.get("evidence")))
         return ids.public("ev", evidence.id) if evidence else ""
+
+
+def names_in(told: Iterable[Told]) -> dict[str, str]:
+    """Names of everybody whom these entries speak of, by actor."""
+    actors: set[str] = set()
+    for entry in told:
+        body = entry.body
+        actors.add(entry.actor)
+        actors |= {
+            f"person:{body[name]}" for name in ("owner", "from", "to") if isinstance(body.get(name), str)
+        }
+        actors |= {f"person:{one['owner']}" for one in (body.get("given") or {}).values()}
+        if body.get("proposed_by"):
+            actors.add(str(body["proposed_by"]))
+    return names_of(actors)

@@ -22,9 +22,8 @@ from opsledger.console import desk
 from opsledger.console.forms import TEXT_MAX, by_person
 from opsledger.console.forms import version_of as version_of_post
 from opsledger.console.http import ConsoleRequest, page, see_other, wants_fragment
-from opsledger.console.permissions import why_not
+from opsledger.console.permissions import require_in, team_and_roles, why_not
 from opsledger.console.story.contents import content_items
-from opsledger.console.views.operation import require_in, team_and_roles
 from opsledger.engine.bell import ring
 from opsledger.ledger import approvals as rules_of_approval
 from opsledger.ledger.actions.approve import (

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_GET
 
-from opsledger.accounts.roles import members_of
+from opsledger.accounts.roles import people_of
 from opsledger.console import desk
 from opsledger.console.http import ConsoleRequest, page, see_other
 from opsledger.console.views.search import single_hit
@@ -46,7 +46,7 @@ def operations_page(request: ConsoleRequest) -> HttpResponse:
         "states": [(row.value, row.word) for row in rows_of("operation")],
         "workflows": known.workflows,
         "destinations": known.destinations,
-        "people": [member.person for member in members_of(request.team) if member.person.is_active],
+        "people": people_of(request.team),
         "next_url": f"?{_query(request, cursor=found_page.next)}" if found_page.next else "",
         "is_later": bool(asked.cursor),
         "first_url": f"?{_query(request)}",

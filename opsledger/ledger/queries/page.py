@@ -79,6 +79,10 @@ class OperationView:
     def step(self, number: int) -> StepView:
         return self.steps[number - 1]
 
+    def hold(self, hold_id: UUID | None) -> HoldView | None:
+        """The hold of this id while it is open."""
+        return next((one for one in self.holds if one.record.id == hold_id), None)
+
     @property
     def attempts(self) -> list[tuple[StepView, AttemptRecord]]:
         """Newest first."""
