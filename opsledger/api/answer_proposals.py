@@ -11,7 +11,7 @@ from opsledger.api.caller import Caller
 from opsledger.api.content import author_of
 from opsledger.api.operations import refused
 from opsledger.api.problems import Problem
-from opsledger.api.shapes import AcceptedProposal, AnswerProposal, DismissedProposal
+from opsledger.api.shapes.decisions import AcceptedProposal, AnswerProposal, DismissedProposal
 from opsledger.api.versions import tagged, version_of
 from opsledger.engine import bell
 from opsledger.ledger.actions.propose import Thought, decision_of, open_proposal, settle_dismissal

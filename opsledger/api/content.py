@@ -15,7 +15,7 @@ from opsledger.api.caller import Caller
 from opsledger.api.operations import here, operation_id_of, operation_ids_of, refused
 from opsledger.api.problems import Problem
 from opsledger.api.reading import invalid
-from opsledger.api.shapes import (
+from opsledger.api.shapes.content import (
     Approval,
     Author,
     NewVersion,

@@ -18,7 +18,7 @@ from opsledger.api.caller import Caller
 from opsledger.api.operations import operation_id_of, refused
 from opsledger.api.problems import Problem
 from opsledger.api.reading import invalid
-from opsledger.api.shapes import Assignment, Check, Note, Settlement, StepAnswer
+from opsledger.api.shapes.decisions import Assignment, Check, Note, Settlement, StepAnswer
 from opsledger.api.versions import tagged, version_of
 from opsledger.engine import bell
 from opsledger.engine.reading import Reading, read_reference

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db import InterfaceError, OperationalError, connection
 from django.http import HttpRequest, HttpResponse
 
-from opsledger.api.answer_shapes import BatchItem
+from opsledger.api.answer_shapes.operations import BatchItem
 from opsledger.api.answers import (
     plain,
     record_answer,
@@ -25,7 +25,9 @@ from opsledger.api.caller import Caller
 from opsledger.api.problems import Problem
 from opsledger.api.reading import checked, invalid
 from opsledger.api.routes import count_refusal
-from opsledger.api.shapes import Batch, Content, NewOperation, WithReason
+from opsledger.api.shapes.content import Content
+from opsledger.api.shapes.decisions import WithReason
+from opsledger.api.shapes.recording import Batch, NewOperation
 from opsledger.api.versions import tagged, version_of
 from opsledger.engine import bell
 from opsledger.ledger.actions.intake import (

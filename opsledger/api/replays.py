@@ -14,7 +14,8 @@ from opsledger.api.caller import Caller
 from opsledger.api.operations import operation_ids_of, refused
 from opsledger.api.problems import Problem
 from opsledger.api.reading import invalid
-from opsledger.api.shapes import ReplayPlan, ReplayScope, ReplayStart, WithReason
+from opsledger.api.shapes.decisions import WithReason
+from opsledger.api.shapes.replays import ReplayPlan, ReplayScope, ReplayStart
 from opsledger.api.versions import tagged, version_of
 from opsledger.engine import bell
 from opsledger.ledger.actions.replays import (
