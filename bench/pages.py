@@ -28,6 +28,7 @@ from django.test import Client  # noqa: E402
 from bench.signals import answer  # noqa: E402
 from opsledger.accounts.models import Person, Team  # noqa: E402
 from opsledger.ledger.queries import inbox, operations  # noqa: E402
+from opsledger.ledger.queries.operation_filter import OperationFilter  # noqa: E402
 from opsledger.ledger.queries.page import operation_of  # noqa: E402
 from opsledger.lib.ids import public  # noqa: E402
 
@@ -146,7 +147,7 @@ def main(rounds: int, shown: UUID) -> None:
 
     def search(text: str) -> Callable[[], None]:
         def find() -> None:
-            assert operations.page_of(team.pk, operations.OperationFilter(search=text)).lines, text
+            assert operations.page_of(team.pk, OperationFilter(search=text)).lines, text
 
         return find
 
@@ -156,7 +157,7 @@ def main(rounds: int, shown: UUID) -> None:
         "inbox: the whole page": get("/"),
         "operation: its record": lambda: operation_of(shown, [team.pk]),
         "operation: the whole page": get(f"/operations/{public('op', shown)}/"),
-        "operations: newest 50": lambda: operations.page_of(team.pk, operations.OperationFilter()),
+        "operations: newest 50": lambda: operations.page_of(team.pk, OperationFilter()),
         "search: beginning of an own id": search(own[:12]),
         "search: a reference": search(reference),
     }

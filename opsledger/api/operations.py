@@ -39,7 +39,8 @@ from opsledger.ledger.actions.intake import (
     open_intended,
 )
 from opsledger.ledger.actions.settle import OperationChanged, Refused, settle_cancel
-from opsledger.ledger.queries.operations import OperationFilter, find_id, find_ids, page_of
+from opsledger.ledger.queries.operation_filter import OperationFilter
+from opsledger.ledger.queries.operations import find_id, find_ids, page_of
 from opsledger.ledger.queries.record import Record, record_of
 from opsledger.lib.ids import parse, public
 from opsledger.rules.content import AuthorKind

@@ -37,7 +37,7 @@ from opsledger.ledger.models import (
     ReplayDestination,
 )
 from opsledger.ledger.queries import replay_plans
-from opsledger.ledger.queries.operations import OperationFilter
+from opsledger.ledger.queries.operation_filter import OperationFilter
 from opsledger.ledger.queries.replay_plans import EmptyScope, ScopeTooLarge, UnknownOperations
 from opsledger.ledger.replay_plan import UnreadablePlan, freeze, thaw
 from opsledger.lib.ids import new_id

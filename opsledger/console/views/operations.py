@@ -17,7 +17,9 @@ from opsledger.console.views.search import single_hit
 from opsledger.console.vocabulary import rows_of, shown
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.queries import inbox
-from opsledger.ledger.queries.operations import OperationFilter, OperationLine, page_of
+from opsledger.ledger.queries.operation_filter import OperationFilter
+from opsledger.ledger.queries.operation_lines import OperationLine
+from opsledger.ledger.queries.operations import page_of
 from opsledger.lib import ids
 
 FIELDS = ("q", "state", "owner", "workflow", "destination", "cursor")

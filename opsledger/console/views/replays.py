@@ -44,7 +44,7 @@ from opsledger.ledger.actions.settle import By, Refused
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Replay
 from opsledger.ledger.queries import bulk, holds, replays
-from opsledger.ledger.queries.operations import OperationFilter
+from opsledger.ledger.queries.operation_filter import OperationFilter
 from opsledger.ledger.queries.replay_plans import (
     EmptyScope,
     Scope,

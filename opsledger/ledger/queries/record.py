@@ -19,7 +19,7 @@ from psycopg.rows import namedtuple_row
 from opsledger.ledger import definitions, records
 from opsledger.ledger.queries.if_nobody import Outlook, outlooks
 from opsledger.ledger.queries.looks import HOW_LOOKS_ENDED, LOOKS_ENDED, Looks
-from opsledger.ledger.queries.operations import (
+from opsledger.ledger.queries.operation_lines import (
     NextDecision,
     OpenHold,
     StepLine,

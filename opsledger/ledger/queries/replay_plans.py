@@ -17,7 +17,7 @@ from psycopg.rows import namedtuple_row
 
 from opsledger.ledger import definitions, records
 from opsledger.ledger.queries import inbox, operations
-from opsledger.ledger.queries.operations import OperationFilter
+from opsledger.ledger.queries.operation_filter import OperationFilter
 from opsledger.ledger.records import Loaded
 from opsledger.ledger.replay_plan import (
     ITEMS_MAX,
