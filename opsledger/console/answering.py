@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from django.utils.translation import gettext as _
 
 from opsledger.console import decision, desk
-from opsledger.console.addresses import next_url
+from opsledger.console.by_address import next_url
 from opsledger.console.duplicates import OTHERS
 from opsledger.console.forms import TYPED, Asked, Lacking, by_person, new_owner, read_decision, typed
 from opsledger.console.http import ConsoleRequest, page, see_other, wants_fragment

@@ -11,7 +11,6 @@ from django.views.decorators.http import require_POST
 from opsledger.accounts.permissions import to_answer
 from opsledger.accounts.roles import Permission, allowed
 from opsledger.console import answer_proposals, decision, desk
-from opsledger.console.addresses import hold_or_404, next_url
 from opsledger.console.answering import (
     NotCompared,
     asked_again,
@@ -22,6 +21,7 @@ from opsledger.console.answering import (
     stale_answer,
     wanted_decision,
 )
+from opsledger.console.by_address import hold_or_404, next_url
 from opsledger.console.forms import Asked, Lacking, by_person, version_of
 from opsledger.console.http import ConsoleRequest, see_other
 from opsledger.console.permissions import require_in, team_and_roles, why_not

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST
 
 from opsledger.accounts.roles import Permission, allowed, people_of
 from opsledger.console import desk
-from opsledger.console.addresses import hold_or_404
+from opsledger.console.by_address import hold_or_404
 from opsledger.console.evidence import BodyRow, compared_bodies
 from opsledger.console.forms import by_person, typed
 from opsledger.console.http import ConsoleRequest, page, see_other

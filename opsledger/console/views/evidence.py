@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from opsledger.accounts.roles import Permission, allowed
-from opsledger.console.addresses import view_of
+from opsledger.console.by_address import view_of
 from opsledger.console.evidence import evidence_file, shown_content
 from opsledger.console.forms import by_person
 from opsledger.console.http import ConsoleRequest, page

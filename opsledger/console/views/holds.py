@@ -12,7 +12,6 @@ from django.views.decorators.http import require_GET, require_POST
 from opsledger.accounts.permissions import answers_of
 from opsledger.accounts.roles import Permission
 from opsledger.console import decision, desk
-from opsledger.console.addresses import hold_or_404
 from opsledger.console.answering import (
     NotCompared,
     asked_again,
@@ -23,6 +22,7 @@ from opsledger.console.answering import (
     stale_answer,
     wanted_decision,
 )
+from opsledger.console.by_address import hold_or_404
 from opsledger.console.forms import Lacking, by_person, new_owner, version_of
 from opsledger.console.http import ConsoleRequest, back_to, page, see_other, wants_fragment
 from opsledger.console.permissions import require_in, team_and_roles, why_not

@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from opsledger.accounts.roles import Permission
-from opsledger.console.addresses import address_of, view_of
+from opsledger.console.by_address import address_of, view_of
 from opsledger.console.forms import Asked, by_person, version_of
 from opsledger.console.http import ConsoleRequest, conflict, page, see_other, unprocessable
 from opsledger.console.operation_pages import FRAGMENTS, TEMPLATE, context_of
