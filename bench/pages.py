@@ -27,7 +27,7 @@ from django.test import Client  # noqa: E402
 
 from bench.signals import answer  # noqa: E402
 from opsledger.accounts.models import Person, Team  # noqa: E402
-from opsledger.ledger.queries import inbox, operations  # noqa: E402
+from opsledger.ledger.queries import hold_counts, inbox, operations  # noqa: E402
 from opsledger.ledger.queries.operation_filter import OperationFilter  # noqa: E402
 from opsledger.ledger.queries.page import operation_of  # noqa: E402
 from opsledger.lib.ids import public  # noqa: E402
@@ -153,7 +153,7 @@ def main(rounds: int, shown: UUID) -> None:
 
     measured: dict[str, Callable[[], Any]] = {
         "inbox: page of 50": lambda: inbox.page_of(wanted),
-        "inbox: counts of all views": lambda: inbox.counts(team.pk, person.pk),
+        "inbox: counts of all views": lambda: hold_counts.counts(team.pk, person.pk),
         "inbox: the whole page": get("/"),
         "operation: its record": lambda: operation_of(shown, [team.pk]),
         "operation: the whole page": get(f"/operations/{public('op', shown)}/"),

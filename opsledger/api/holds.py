@@ -40,6 +40,7 @@ from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Hold, Operation, Step
 from opsledger.ledger.queries import inbox
 from opsledger.ledger.queries.answer_proposals import open_proposals_of
+from opsledger.ledger.queries.hold_lines import Place
 from opsledger.ledger.queries.holds import hold_of
 from opsledger.ledger.queries.if_nobody import Outlook, outlooks
 from opsledger.lib.ids import parse, public
@@ -114,7 +115,7 @@ def listed(caller: Caller, request: HttpRequest) -> HttpResponse:
 _FILTERS = ("reason", "owner", "unowned", "destination", "workflow", "cursor", "limit")
 
 
-def _wanted(caller: Caller, given: Mapping[str, Any]) -> tuple[inbox.Wanted, inbox.Place | None, int]:
+def _wanted(caller: Caller, given: Mapping[str, Any]) -> tuple[inbox.Wanted, Place | None, int]:
     problems = [
         (name, f"is not a known filter; known are {', '.join(_FILTERS)}")
         for name in given
@@ -153,16 +154,16 @@ def _wanted(caller: Caller, given: Mapping[str, Any]) -> tuple[inbox.Wanted, inb
     )
 
 
-def _cursor(place: inbox.Place) -> str:
+def _cursor(place: Place) -> str:
     return base64.urlsafe_b64encode(f"{place.due_at.isoformat()}~{place.id}".encode()).decode().rstrip("=")
 
 
-def _place(text: str) -> inbox.Place | None:
+def _place(text: str) -> Place | None:
     try:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode("ascii")
         due_at, _, hold_id = raw.partition("~")
         moment = datetime.fromisoformat(due_at)
-        return inbox.Place(moment, UUID(hold_id)) if moment.tzinfo else None
+        return Place(moment, UUID(hold_id)) if moment.tzinfo else None
     except (binascii.Error, ValueError):
         return None
 

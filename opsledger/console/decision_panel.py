@@ -15,8 +15,8 @@ from opsledger.console.vocabulary import shown
 from opsledger.console.wording.knowledge import Known, looked_in_vain, what_we_know
 from opsledger.console.wording.protection import ProtectionWords, sending_again
 from opsledger.console.wording.questions import question
-from opsledger.ledger.queries import inbox
 from opsledger.ledger.queries.comparison import Findings, findings
+from opsledger.ledger.queries.hold_lines import line_of
 from opsledger.ledger.queries.page import HoldView, OperationView
 from opsledger.ledger.queries.timeline import EvidenceLine, Told
 from opsledger.lib import ids
@@ -40,7 +40,7 @@ def panel_of(
     may = answers_of(roles)
     may_propose = allowed(roles, Permission.PROPOSE)
     cards = decision.cards_of(view, hold, found, may, desk.clock, may_propose=may_propose)
-    line = inbox.line_of(hold.record.id, [view.record.team_id])
+    line = line_of(hold.record.id, [view.record.team_id])
     if line is None:
         return {"hold": None}
     known = desk.known_of(line, view.now)

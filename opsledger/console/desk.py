@@ -19,8 +19,8 @@ from opsledger.console.wording.protection import (
 )
 from opsledger.console.wording.statements import statement
 from opsledger.ledger.queries.comparison import findings, label_of
+from opsledger.ledger.queries.hold_lines import HoldLine
 from opsledger.ledger.queries.if_nobody import Outlook
-from opsledger.ledger.queries.inbox import HoldLine
 from opsledger.rules.protection import Protected
 from opsledger.rules.states import StepState
 

@@ -24,6 +24,7 @@ from opsledger.console.story.timeline import event_items, items_of
 from opsledger.console.vocabulary import shown, step_word
 from opsledger.ledger.queries import approvals, inbox
 from opsledger.ledger.queries.comparison import Findings
+from opsledger.ledger.queries.hold_lines import Place
 from opsledger.ledger.queries.page import HoldView, OperationView
 from opsledger.ledger.queries.replays import open_replays_of
 from opsledger.ledger.queries.timeline import EvidenceLine, story_of
@@ -169,7 +170,7 @@ def _crumbs(request: ConsoleRequest, view: OperationView, hold: HoldView | None)
     if hold is None or view.record.team_id != request.team.pk:
         return None
     chosen = InboxFilter.read(request.GET, request.team.pk, request.user.pk)
-    place = inbox.Place(hold.record.due_at, hold.record.id)
+    place = Place(hold.record.due_at, hold.record.id)
     near = inbox.neighbours(chosen.wanted, place)
 
     def link(neighbour: tuple[UUID, UUID] | None) -> str:

@@ -27,7 +27,8 @@ from opsledger.ledger.actions.reveal import record_revealed
 from opsledger.ledger.actions.settle import Refused, Stale
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Hold
-from opsledger.ledger.queries import holds, inbox
+from opsledger.ledger.queries import holds
+from opsledger.ledger.queries.hold_lines import line_of
 from opsledger.ledger.queries.if_nobody import outlooks
 from opsledger.ledger.queries.operations import find_id
 from opsledger.ledger.queries.timeline import names_of
@@ -67,7 +68,7 @@ def event_page(
 ) -> HttpResponse:
     deliveries = holds.deliveries_of(row.event_id) if row.event_id else []
     team, roles = team_and_roles(request, row.team_id)
-    line = inbox.line_of(row.pk, request.team_ids)
+    line = line_of(row.pk, request.team_ids)
     now = database_now()
     known = desk.known_of(line, now) if line else None
     may_settle = allowed(roles, Permission.SETTLE)

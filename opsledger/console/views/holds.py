@@ -32,8 +32,8 @@ from opsledger.engine.bell import ring
 from opsledger.engine.reading import read_reference
 from opsledger.ledger.actions.settle import Refused, settle_assign, settle_check, settle_note
 from opsledger.ledger.models import Hold
-from opsledger.ledger.queries import inbox
 from opsledger.ledger.queries.comparison import findings
+from opsledger.ledger.queries.hold_lines import line_of
 from opsledger.ledger.queries.page import HoldView, OperationView, operation_of
 from opsledger.lib import ids
 from opsledger.rules.answers import Answer
@@ -177,7 +177,7 @@ def check(request: ConsoleRequest, hold: str) -> HttpResponse:
 
 def _home(request: ConsoleRequest, row: Hold) -> str:
     """Where the hold is answered, or the page that the form stood on."""
-    line = inbox.line_of(row.pk, request.team_ids)
+    line = line_of(row.pk, request.team_ids)
     fallback = url_of(line) if line else reverse("inbox")
     return back_to(request, fallback)
 
@@ -186,7 +186,7 @@ def _home(request: ConsoleRequest, row: Hold) -> str:
 def hold_page(request: ConsoleRequest, hold: str) -> HttpResponse:
     """The page of a hold that has no other: about an event. The others lead to theirs."""
     row = hold_or_404(request, hold)
-    line = inbox.line_of(row.pk, request.team_ids)
+    line = line_of(row.pk, request.team_ids)
     if row.event_id is None:
         if line is not None:
             return see_other(url_of(line))

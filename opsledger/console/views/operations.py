@@ -16,7 +16,7 @@ from opsledger.console.http import ConsoleRequest, page, see_other
 from opsledger.console.views.search import single_hit
 from opsledger.console.vocabulary import rows_of, shown
 from opsledger.ledger.clock import database_now
-from opsledger.ledger.queries import inbox
+from opsledger.ledger.queries.choices import choices
 from opsledger.ledger.queries.operation_filter import OperationFilter
 from opsledger.ledger.queries.operation_lines import OperationLine
 from opsledger.ledger.queries.operations import page_of
@@ -39,7 +39,7 @@ def operations_page(request: ConsoleRequest) -> HttpResponse:
     if problems:
         raise BadRequest(" ".join(f"{name} {what}." for name, what in problems))
     found_page, now = page_of(request.team.pk, asked), database_now()
-    known = inbox.choices(request.team.pk)
+    known = choices(request.team.pk)
     context = {
         "rows": [row_of(line, now) for line in found_page.lines],
         "chosen": chosen_of(request),
