@@ -23,19 +23,13 @@ from opsledger.api.versions import tagged, version_of
 from opsledger.engine import bell
 from opsledger.engine.reading import Reading, read_reference
 from opsledger.ledger import records
+from opsledger.ledger.actions.assign import settle_assign
+from opsledger.ledger.actions.deciding import By, Refused, Stale
 from opsledger.ledger.actions.destinations import settle_resume
 from opsledger.ledger.actions.events import EVENT_ANSWERS, settle_event_hold
-from opsledger.ledger.actions.settle import (
-    NEEDS_REFERENCE,
-    By,
-    Decision,
-    Refused,
-    Stale,
-    settle_assign,
-    settle_check,
-    settle_hold,
-    settle_note,
-)
+from opsledger.ledger.actions.interventions import settle_check
+from opsledger.ledger.actions.notes import settle_note
+from opsledger.ledger.actions.settle import NEEDS_REFERENCE, Decision, settle_hold
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Hold, Operation, Step
 from opsledger.ledger.queries import inbox

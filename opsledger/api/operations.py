@@ -30,6 +30,7 @@ from opsledger.api.shapes.decisions import WithReason
 from opsledger.api.shapes.recording import Batch, NewOperation
 from opsledger.api.versions import tagged, version_of
 from opsledger.engine import bell
+from opsledger.ledger.actions.deciding import OperationChanged, Refused
 from opsledger.ledger.actions.intake import (
     NamedEvent,
     Taken,
@@ -38,7 +39,7 @@ from opsledger.ledger.actions.intake import (
     WantedContent,
     open_intended,
 )
-from opsledger.ledger.actions.settle import OperationChanged, Refused, settle_cancel
+from opsledger.ledger.actions.interventions import settle_cancel
 from opsledger.ledger.queries.operation_filter import OperationFilter
 from opsledger.ledger.queries.operations import find_id, find_ids, page_of
 from opsledger.ledger.queries.record import Record, record_of

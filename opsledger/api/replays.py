@@ -18,6 +18,7 @@ from opsledger.api.shapes.decisions import WithReason
 from opsledger.api.shapes.replays import ReplayPlan, ReplayScope, ReplayStart
 from opsledger.api.versions import tagged, version_of
 from opsledger.engine import bell
+from opsledger.ledger.actions.deciding import By, Refused
 from opsledger.ledger.actions.replays import (
     PlanMoved,
     ReplayMoved,
@@ -27,7 +28,6 @@ from opsledger.ledger.actions.replays import (
     settle_pause_replay,
     settle_resume_replay,
 )
-from opsledger.ledger.actions.settle import By, Refused
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Replay
 from opsledger.ledger.queries import replays

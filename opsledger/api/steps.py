@@ -17,7 +17,9 @@ from opsledger.api.shapes import work
 from opsledger.api.shapes.decisions import WithReason
 from opsledger.api.versions import version_of
 from opsledger.engine import bell
+from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.actions.evidence import Says, Statement, add_evidence
+from opsledger.ledger.actions.interventions import settle_withdraw
 from opsledger.ledger.actions.report import (
     ClaimedWork,
     NoSuchThing,
@@ -28,7 +30,6 @@ from opsledger.ledger.actions.report import (
     extend_lease,
     report_outcome,
 )
-from opsledger.ledger.actions.settle import Refused, settle_withdraw
 from opsledger.ledger.queries.record import Record
 from opsledger.lib.ids import parse, public
 from opsledger.rules.settling import NotNow

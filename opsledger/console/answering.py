@@ -18,7 +18,9 @@ from opsledger.console.operation_pages import FRAGMENTS, TEMPLATE, content_id_of
 from opsledger.console.wording import answers
 from opsledger.engine.bell import ring
 from opsledger.engine.reading import Reading, read_reference
-from opsledger.ledger.actions.settle import Decision, Refused, Stale, settle_assign, settle_hold
+from opsledger.ledger.actions.assign import settle_assign
+from opsledger.ledger.actions.deciding import Refused, Stale
+from opsledger.ledger.actions.settle import Decision, settle_hold
 from opsledger.ledger.models import Hold
 from opsledger.ledger.queries.comparison import rows_of
 from opsledger.ledger.queries.page import HoldView, OperationView, operation_of

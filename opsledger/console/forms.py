@@ -21,7 +21,8 @@ from opsledger.console.decision import REVISED, Card, Revisable
 from opsledger.console.duplicates import OTHERS, others_told
 from opsledger.console.fields import read_field
 from opsledger.console.http import ConsoleRequest
-from opsledger.ledger.actions.settle import By, Decision, Refused
+from opsledger.ledger.actions.deciding import By, Refused
+from opsledger.ledger.actions.settle import Decision
 from opsledger.lib import ids
 from opsledger.rules.answers import REVISES, Answer
 from opsledger.rules.identity import canonical_json

@@ -11,8 +11,8 @@ from opsledger.accounts.models import ApiToken, Membership
 from opsledger.api.caller import Caller
 from opsledger.api.operations import operation_ids_of
 from opsledger.engine import replays
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.definitions import load
-from opsledger.ledger.actions.settle import By
 from opsledger.ledger.models import Replay, ReplayItem
 from opsledger.ledger.queries import operations
 from opsledger.lib.ids import public

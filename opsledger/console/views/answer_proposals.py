@@ -26,8 +26,8 @@ from opsledger.console.forms import Asked, Lacking, by_person, version_of
 from opsledger.console.http import ConsoleRequest, see_other
 from opsledger.console.permissions import require_in, team_and_roles, why_not
 from opsledger.console.wording import answers
+from opsledger.ledger.actions.deciding import Refused, Stale
 from opsledger.ledger.actions.propose import Thought, decision_of, open_proposal, settle_dismissal
-from opsledger.ledger.actions.settle import Refused, Stale
 from opsledger.ledger.models import Proposal
 from opsledger.ledger.queries.answer_proposals import proposal_of, shown, texts_of
 from opsledger.ledger.queries.comparison import findings

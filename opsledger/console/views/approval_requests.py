@@ -28,9 +28,9 @@ from opsledger.console.views.approvals import (
 )
 from opsledger.engine.bell import ring
 from opsledger.ledger.actions.approve import ContentStale, NotEligible, settle_revision_approval
+from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.actions.reject_request import RejectedRequest, settle_revision_rejection
 from opsledger.ledger.actions.reveal import record_revealed
-from opsledger.ledger.actions.settle import Refused
 from opsledger.ledger.approvals import ApprovedBefore, approved_before, replaced_by
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.queries import approvals

@@ -32,9 +32,9 @@ from opsledger.ledger.actions.approve import (
     NotEligible,
     settle_approval,
 )
+from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.actions.reject import Rejected, settle_rejection
 from opsledger.ledger.actions.reveal import record_revealed
-from opsledger.ledger.actions.settle import Refused
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import ContentVersion
 from opsledger.ledger.queries import approvals, holds

@@ -21,8 +21,8 @@ from opsledger.console.templatetags.ops import words_of_span
 from opsledger.console.vocabulary import shown
 from opsledger.console.wording.protection import documented_protection
 from opsledger.engine.bell import ring
+from opsledger.ledger.actions.deciding import Refused, Stale
 from opsledger.ledger.actions.destinations import DestinationChanged, settle_pause, settle_resume
-from opsledger.ledger.actions.settle import Refused, Stale
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.queries import holds
 from opsledger.ledger.queries.destinations import ActionLine, DestinationLine, StopLine, destinations_of

@@ -30,7 +30,10 @@ from opsledger.console.views.event_holds import event_page, settle_event
 from opsledger.console.views.inbox import url_of
 from opsledger.engine.bell import ring
 from opsledger.engine.reading import read_reference
-from opsledger.ledger.actions.settle import Refused, settle_assign, settle_check, settle_note
+from opsledger.ledger.actions.assign import settle_assign
+from opsledger.ledger.actions.deciding import Refused
+from opsledger.ledger.actions.interventions import settle_check
+from opsledger.ledger.actions.notes import settle_note
 from opsledger.ledger.models import Hold
 from opsledger.ledger.queries.comparison import findings
 from opsledger.ledger.queries.hold_lines import line_of

@@ -30,7 +30,9 @@ from opsledger.console.vocabulary import rows_of
 from opsledger.console.wording.knowledge import what_we_know, with_proposals
 from opsledger.console.wording.protection import event_protection, stopped_protection
 from opsledger.console.wording.questions import next_decision
-from opsledger.ledger.actions.settle import Refused, settle_assign, settle_check
+from opsledger.ledger.actions.assign import settle_assign
+from opsledger.ledger.actions.deciding import Refused
+from opsledger.ledger.actions.interventions import settle_check
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.queries import hold_counts, holds, inbox, incidents
 from opsledger.ledger.queries.answer_proposals import proposers_of

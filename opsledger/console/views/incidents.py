@@ -24,8 +24,8 @@ from opsledger.console.templatetags.ops import icon
 from opsledger.console.views.inbox import RowMaker
 from opsledger.console.views.selections import act_at_once, require_any
 from opsledger.ledger.actions.bulk import freeze_view
+from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.actions.incidents import record_act, settle_note_on_incident
-from opsledger.ledger.actions.settle import Refused
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Selection
 from opsledger.ledger.queries import inbox, incidents

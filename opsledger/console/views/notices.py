@@ -26,7 +26,7 @@ from opsledger.engine.bell import ring
 from opsledger.engine.notices import sealed_address
 from opsledger.engine.services import SERVICES, BadAddress, read_address
 from opsledger.ledger.actions import telling
-from opsledger.ledger.actions.settle import Refused
+from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.models import Channel, NoticeChoice
 from opsledger.ledger.queries import notices
 from opsledger.ledger.queries.notices import NoticeLine

@@ -14,15 +14,10 @@ from opsledger.console.http import ConsoleRequest, conflict, page, see_other, un
 from opsledger.console.operation_pages import FRAGMENTS, TEMPLATE, context_of
 from opsledger.console.permissions import require_in
 from opsledger.engine.bell import ring
+from opsledger.ledger.actions.deciding import OperationChanged, Refused
+from opsledger.ledger.actions.interventions import settle_cancel, settle_check, settle_withdraw
+from opsledger.ledger.actions.notes import settle_note_on_operation
 from opsledger.ledger.actions.reveal import record_revealed
-from opsledger.ledger.actions.settle import (
-    OperationChanged,
-    Refused,
-    settle_cancel,
-    settle_check,
-    settle_note_on_operation,
-    settle_withdraw,
-)
 from opsledger.ledger.queries.page import OperationView
 from opsledger.lib import ids
 

@@ -31,6 +31,7 @@ from opsledger.console.http import (
 )
 from opsledger.console.permissions import needs, why_not
 from opsledger.engine.bell import ring
+from opsledger.ledger.actions.deciding import By, Refused
 from opsledger.ledger.actions.replays import (
     PlanMoved,
     ReplayMoved,
@@ -40,7 +41,6 @@ from opsledger.ledger.actions.replays import (
     settle_pause_replay,
     settle_resume_replay,
 )
-from opsledger.ledger.actions.settle import By, Refused
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Replay
 from opsledger.ledger.queries import bulk, holds, replays

@@ -28,7 +28,7 @@ from opsledger.ledger.actions.assignment import (
     move_rule,
     remove_rule,
 )
-from opsledger.ledger.actions.settle import Refused
+from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.queries import assignment
 from opsledger.ledger.queries.assignment import RuleLine
 from opsledger.ledger.queries.choices import choices

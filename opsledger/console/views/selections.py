@@ -45,7 +45,7 @@ from opsledger.ledger.actions.bulk import (
     freeze,
     freeze_view,
 )
-from opsledger.ledger.actions.settle import Refused
+from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import BulkRun, Selection
 from opsledger.ledger.queries import bulk

@@ -10,7 +10,8 @@ from django.db import connection, transaction
 from psycopg.rows import namedtuple_row
 
 from opsledger.journal.append import Line, append, body, keep_text
-from opsledger.ledger.actions.settle import REASON_LENGTH_MAX, By, Refused
+from opsledger.ledger.actions.deciding import By
+from opsledger.ledger.actions.notes import check_note
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Incident as IncidentRow
 from opsledger.ledger.models import IncidentNote
@@ -144,12 +145,7 @@ def _row(incident_id: UUID, one: Incident) -> IncidentRow:
 
 def settle_note_on_incident(incident_id: UUID, text: str, by: By, newest_hold: UUID | None = None) -> None:
     """A note never changes a state. Its line stands in the team's journal, with the incident's id."""
-    if not text.strip():
-        raise Refused("The note is empty.", field="text")
-    if len(text) > REASON_LENGTH_MAX:
-        raise Refused(
-            f"The note is longer than {REASON_LENGTH_MAX} characters; nothing was lost.", field="text"
-        )
+    check_note(text)
     with transaction.atomic(durable=True):
         incident = IncidentRow.objects.get(pk=incident_id)
         kept = keep_text(incident.team_id, text)
