@@ -12,10 +12,10 @@ from django.utils.translation import ngettext
 from opsledger.accounts.roles import Permission, allowed, people_of
 from opsledger.console import answer_proposals, desk
 from opsledger.console.decision_panel import links_of, panel_of
-from opsledger.console.evidence import shown_params, shown_request
 from opsledger.console.filters import VIEWS, InboxFilter
 from opsledger.console.forms import Asked
 from opsledger.console.http import ConsoleRequest
+from opsledger.console.masked import shown_params, shown_request
 from opsledger.console.permissions import team_and_roles, why_not
 from opsledger.console.story.items import SHOWN, folded
 from opsledger.console.story.planned import planned_of

@@ -15,9 +15,9 @@ from django.views.decorators.http import require_POST
 from opsledger.accounts.roles import Permission, allowed, people_of
 from opsledger.console import desk
 from opsledger.console.by_address import hold_or_404
-from opsledger.console.evidence import BodyRow, compared_bodies
 from opsledger.console.forms import by_person, typed
 from opsledger.console.http import ConsoleRequest, page, see_other
+from opsledger.console.masked import BodyRow, compared_bodies
 from opsledger.console.permissions import require_in, team_and_roles, why_not
 from opsledger.console.templatetags.ops import words_of_span
 from opsledger.console.wording.knowledge import what_we_know

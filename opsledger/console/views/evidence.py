@@ -8,9 +8,10 @@ from django.views.decorators.http import require_GET, require_POST
 
 from opsledger.accounts.roles import Permission, allowed
 from opsledger.console.by_address import view_of
-from opsledger.console.evidence import evidence_file, shown_content
+from opsledger.console.evidence_file import evidence_file
 from opsledger.console.forms import by_person
 from opsledger.console.http import ConsoleRequest, page
+from opsledger.console.masked import shown_content
 from opsledger.console.permissions import require_in, team_and_roles, why_not
 from opsledger.console.story.lookups import looked_word
 from opsledger.console.story.telling import names_in
