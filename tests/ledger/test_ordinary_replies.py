@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 from typing import Any
 from uuid import UUID
 
+import psycopg
 import pytest
 from django.db import connection, transaction
 from hypothesis import HealthCheck, given, settings
@@ -25,9 +26,11 @@ from opsledger.ledger.actions.open import open_operations
 from opsledger.ledger.actions.record import Sent, record_sends
 from opsledger.ledger.actions.settle import By, settle_cancel
 from opsledger.ledger.models import Hold, Operation, Step
+from opsledger.local.postgres import Urls
 from opsledger.rules import record
 from opsledger.rules.facts import Phase, SendFact
 from opsledger.rules.outcomes import classify
+from tests.api.blocked import behind
 from tests.desk import Desk
 from tests.ledger.test_moulds import given_params, kinds
 
@@ -213,6 +216,23 @@ def test_an_operation_that_changed_since_its_claim_is_left_to_the_rules(desk: De
     steps = dict(Step.objects.filter(operation_id=operation.pk).values_list("number", "state"))
     assert steps == {1: "confirmed", 2: "cancelled"}
     assert Step.objects.get(operation_id=neighbour[0].operation_id, number=2).state == "ready"
+
+
+def test_an_operation_that_changes_while_its_reply_is_written_is_left_to_the_rules(
+    desk: Desk, database_urls: Urls
+) -> None:
+    changing, neighbour = claimed_and_answered(desk, 2)
+    rows = [(reply, ordinary._row(*reply)) for reply in (changing, neighbour)]
+
+    def another_version(holder: psycopg.Connection) -> None:
+        holder.execute(
+            "UPDATE ledger_operation SET version = version + 1 WHERE id = %s", [changing[0].operation_id]
+        )
+
+    recorded = behind(database_urls, another_version, lambda: ordinary._record(rows))  # type: ignore[arg-type]
+    assert recorded == {neighbour[0].operation_id}
+    assert Step.objects.get(pk=changing[0].step_id).state == "in_flight"
+    assert Step.objects.get(pk=neighbour[0].step_id).state == "confirmed"
 
 
 def test_a_reference_that_another_step_holds_proves_nothing(desk: Desk) -> None:
