@@ -40,7 +40,8 @@ from opsledger.rules.states import ENDED_STATES, OperationState, Outcome, StepSt
 
 Reply = tuple[ClaimedSend, Sent]
 
-# What stands for own values while a pattern is made. No text of a line can be mistaken for one: names have no NUL.
+# What stands for own values while a pattern is made. No text of a line can be mistaken for one: names have no NUL, and no
+# operation was recorded on these days.
 _BEGAN, _AT = datetime(1, 1, 1, tzinfo=UTC), datetime(1, 1, 2, tzinfo=UTC)
 _ATTEMPT, _EVIDENCE, _SAYS, _REFERENCE, _REQUEST = (
     f"\0{name}\0" for name in ("attempt", "evidence", "says", "reference", "request")
@@ -50,21 +51,20 @@ _TIME = "\x01"  # where the statement that writes the line puts its time; JSON h
 
 def record_replies(replies: Sequence[Reply]) -> None:
     """Records what sends were answered, at most one per operation. Ordinary ones first, by themselves."""
-    recorded = _record([(reply, row) for reply in replies if (row := _row(*reply)) is not None])
+    recorded = _record([row for reply in replies if (row := _row(*reply)) is not None])
     others = [sent for claimed, sent in replies if claimed.operation_id not in recorded]
     if others:
         record_sends(others)
 
 
-def _record(ordinary: Sequence[tuple[Reply, dict[str, Any]]]) -> set[UUID]:
+def _record(rows: Sequence[dict[str, Any]]) -> set[UUID]:
     """Which of these operations were as their claims had left them, and are recorded now. One statement, which is a
     transaction of its own."""
-    if not ordinary:
+    if not rows:
         return set()
-    document = json.dumps([row for _, row in ordinary])
     try:
         with connection.cursor() as cursor:
-            cursor.execute(statement("ordinary_replies"), {"replies": document})
+            cursor.execute(statement("ordinary_replies"), {"replies": json.dumps(rows)})
             return {row[0] for row in cursor.fetchall()}
     except (IntegrityError, DataError):  # one of them is not ordinary after all: the rules say what it is
         return set()
