@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -122,7 +123,7 @@ def claim_sends(
     }
     rows: list[ClaimedSend] = []
     try:
-        with transaction.atomic(durable=True):
+        with _of_its_own():
             rows = _fetch(_claimed_sends, "claim_sends", {"asked": json.dumps(asked)})
     finally:
         _give_back(room, rows)
@@ -181,10 +182,16 @@ def claim_looks(
     """
     if limit < 1:
         return []
-    with transaction.atomic(durable=True):
+    with _of_its_own():
         in_hand = json.dumps({str(destination_id): count for destination_id, count in (busy or {}).items()})
         asked = {"limit": limit, "each": limit if each is None else each, "busy": in_hand}
         return _fetch(class_row(ClaimedLook), "claim_looks", asked)
+
+
+def _of_its_own() -> AbstractContextManager[object]:
+    """For one statement, which is a transaction by itself, and committed when it has returned. Inside another one it is
+    refused, as `durable` says."""
+    return transaction.atomic(durable=True) if connection.in_atomic_block else nullcontext()
 
 
 def _fetch(rows: RowFactory[Any], name: str, parameters: dict[str, Any]) -> list[Any]:
