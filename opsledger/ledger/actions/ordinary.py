@@ -150,8 +150,7 @@ def _next_request(
     )
     outgoing = rendering.render_for(
         whose,
-        version_id,
-        definitions.destination(version_id).actions[words.action],
+        definitions.request(version_id, words.action),
         rendering.present(rendering.read_params(plain.params or "{}")),
         references={name: known for name, known in zip(names, brought, strict=False) if known},
     )
