@@ -20,11 +20,12 @@ from opsledger.journal.models import Entry
 from opsledger.ledger import definitions
 from opsledger.ledger.actions import ordinary
 from opsledger.ledger.actions.claim import ClaimedSend, claim_sends
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.definitions import current_workflow
+from opsledger.ledger.actions.interventions import settle_cancel
 from opsledger.ledger.actions.new_operations import NewOperation
 from opsledger.ledger.actions.open import open_operations
 from opsledger.ledger.actions.record import Sent, record_sends
-from opsledger.ledger.actions.settle import By, settle_cancel
 from opsledger.ledger.models import Hold, Operation, Step
 from opsledger.local.postgres import Urls
 from opsledger.rules import record
