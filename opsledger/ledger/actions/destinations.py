@@ -12,7 +12,7 @@ from django.db.models import F
 from opsledger.journal.append import Line, append, body, keep_text
 from opsledger.ledger import assignment
 from opsledger.ledger.actions.claim import TRIAL_EVERY_SECONDS
-from opsledger.ledger.actions.deciding import By, Refused, Stale
+from opsledger.ledger.actions.deciding import By, Refused, Stale, check_reason
 from opsledger.ledger.actions.offers import begin_offers_anew
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Destination, Hold
@@ -42,8 +42,7 @@ def settle_pause(destination_id: UUID, version: int, reason: str, by: By) -> boo
 
     `version`: of the destination, as it was read; another one by now is DestinationChanged.
     """
-    if not reason.strip():
-        raise Refused("Write the reason; it is kept with the decision.", field="reason")
+    check_reason(reason)
     with transaction.atomic(durable=True):
         row = Destination.objects.select_for_update(of=("self",)).get(pk=destination_id)
         if row.version != version:
@@ -136,8 +135,7 @@ def _stop(
 
 def settle_resume(hold_id: UUID, version: int, rate_per_second: float, reason: str, by: By) -> int:
     """Mended: the destination goes on. Its backlog leaves at the given rate. Returns how many steps wait in it."""
-    if not reason.strip():
-        raise Refused("Write the reason; it is kept with the decision.", field="reason")
+    check_reason(reason)
     if not 0.01 <= rate_per_second <= 10_000:
         raise Refused("The rate must be between 0.01 and 10,000 a second.", field="rate")
     asked = Hold.objects.get(pk=hold_id)

@@ -19,7 +19,7 @@ from django.db import connection, transaction
 
 from opsledger.journal.append import Line, append, body, keep_text
 from opsledger.ledger import assignment
-from opsledger.ledger.actions.deciding import By, Refused, Stale
+from opsledger.ledger.actions.deciding import By, Refused, Stale, check_reason
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Definition, Hold, Operation
 from opsledger.lib.ids import new_id
@@ -267,8 +267,7 @@ def settle_event_hold(
     2. Another version than the one decided on, or closed: Stale, nothing is written.
     3. The hold ends; answer, reason and journal line are written together. The event itself never changes.
     """
-    if not reason.strip():
-        raise Refused("Write the reason; it is kept with the decision.", field="reason")
+    check_reason(reason)
     if answer not in EVENT_ANSWERS:
         raise Refused(f"Answer with one of: {', '.join(EVENT_ANSWERS)}.", field="answer")
     if (answer == RECORDED_APART) != (operation is not None):

@@ -11,7 +11,7 @@ from django.db import transaction
 
 from opsledger.journal.append import keep_text
 from opsledger.ledger.actions.change import Change, Changed, change_here
-from opsledger.ledger.actions.deciding import By, OperationChanged, Refused
+from opsledger.ledger.actions.deciding import By, OperationChanged, Refused, check_reason
 from opsledger.ledger.records import Loaded
 from opsledger.rules import transitions
 from opsledger.rules.record import Operation
@@ -53,8 +53,8 @@ def _intervene(
     version: int | None = None,
     **facts: Any,
 ) -> Changed:
-    if kind != "check_requested" and not reason.strip():
-        raise Refused("Write the reason; it is kept with the decision.", field="reason")
+    if kind != "check_requested":
+        check_reason(reason)
 
     def decide_loaded(loaded: Loaded, moment: Moment) -> Operation:
         if version is not None and loaded.version != version:

@@ -14,7 +14,7 @@ from opsledger.journal.append import Line, append, body
 from opsledger.ledger.actions.bulk import AtHand, Batch, Begun, Said, begin, begun_before
 from opsledger.ledger.actions.bulk_verbs import ERASED, changes_here
 from opsledger.ledger.actions.change import Change, NewEvidence
-from opsledger.ledger.actions.deciding import By, Refused
+from opsledger.ledger.actions.deciding import By, Refused, check_reason
 from opsledger.ledger.actions.settle import Decision, answer_change
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import ReferenceList, Selection
@@ -94,10 +94,7 @@ def begin_happened(look: Look, shown: str, reason: str, by: By, *, once: UUID) -
         return Begun(known, False)
     if look.fits:
         raise Refused(look.fits)
-    if not reason.strip():
-        raise Refused(
-            "Write the reason: where the list is from. It is kept with each decision.", field="reason"
-        )
+    check_reason(reason, asked="Write the reason: where the list is from. It is kept with each decision.")
     if look.shown != shown:
         raise ListMoved
     if not look.matching:

@@ -107,8 +107,7 @@ def _check(start: Start) -> None:
         )
     if len(start.name) > NAME_LENGTH_MAX or not start.name.isprintable():
         raise Refused(f"The name must be one line of at most {NAME_LENGTH_MAX} characters.", field="name")
-    if not start.reason.strip():
-        raise Refused("Write the reason; it is kept with the replay.", field="reason")
+    check_reason(start.reason, asked="Write the reason; it is kept with the replay.")
     if start.stop_after is not None and not 1 <= start.stop_after <= STOP_AFTER_MAX:
         raise Refused(
             f"It can stop after 1 to {STOP_AFTER_MAX} unknown outcomes.", field="stop_after_unknown"

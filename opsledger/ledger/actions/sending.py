@@ -9,7 +9,7 @@ from django.db import connection, transaction
 
 from opsledger.journal.append import Line, append, body, keep_text
 from opsledger.ledger.actions.change import Change, change
-from opsledger.ledger.actions.deciding import Refused
+from opsledger.ledger.actions.deciding import check_reason
 from opsledger.ledger.actions.offers import begin_offers_anew
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import SENDING_ID, SendingSwitch
@@ -28,8 +28,7 @@ def switch_sending(sending: bool, *, reason: str, by: str) -> None:
 
     The row and the line of its chain are written together. Refused without a reason.
     """
-    if not reason.strip():
-        raise Refused("Write the reason; it is kept with the decision.", field="reason")
+    check_reason(reason)
     kept = projection(reason)
     if sending and not SendingSwitch.objects.get(pk=1).sending:
         begin_offers_anew(None)
