@@ -6,9 +6,9 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, connection, transaction
@@ -22,8 +22,7 @@ log = logging.getLogger(__name__)
 TRIAL_EVERY_SECONDS = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class Plain:
+class Plain(NamedTuple):
     """An operation as its claim left it, to which nothing out of the ordinary has happened so far: each earlier step was
     confirmed by its only attempt, later ones wait, nobody was asked about anything. As long as it has this version, it is
     what is said here. Lists are in the order of the steps."""
@@ -39,8 +38,7 @@ class Plain:
     references: list[str | None]
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimedSend:
+class ClaimedSend(NamedTuple):
     """An attempt that is committed, with the exact bytes to send once, before `lease_ends_at`."""
 
     attempt_id: UUID
@@ -136,11 +134,11 @@ def _claimed_sends(cursor: Cursor[Any]) -> Callable[[Sequence[Any]], ClaimedSend
 
 
 def _claimed_send(values: Sequence[Any]) -> ClaimedSend:
-    plain = Plain(*values[-_OF_PLAIN:])
-    return ClaimedSend(*[*values[:-_OF_PLAIN], plain if plain.version is not None else None])
+    plain = Plain._make(values[-_OF_PLAIN:])
+    return ClaimedSend._make((*values[:-_OF_PLAIN], plain if plain.version is not None else None))
 
 
-_OF_PLAIN = len(fields(Plain))
+_OF_PLAIN = len(Plain._fields)
 
 
 @dataclass(frozen=True, slots=True)
