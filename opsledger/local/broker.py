@@ -126,6 +126,6 @@ def wheel_binary() -> Path:
     if binary is None or not binary.is_file():
         raise CannotStart(
             "There is no embedded Redis-compatible server for this platform.",
-            todo="Set REDIS_URL to a Redis and DATABASE_URL to a PostgreSQL 15 or newer, then start again.",
+            todo="Set REDIS_URL to a Redis and DATABASE_URL to a PostgreSQL 14 or newer, then start again.",
         )
     return binary

@@ -112,7 +112,7 @@ def _explain(said: str) -> CannotStart:
     if any(name in line for line in lines for name in EMBEDDED):
         return CannotStart(
             f"{what}\nThere are no embedded servers for this platform.",
-            todo="Set DATABASE_URL to a PostgreSQL 15 or newer and REDIS_URL to a Redis, then start again.",
+            todo="Set DATABASE_URL to a PostgreSQL 14 or newer and REDIS_URL to a Redis, then start again.",
         )
     return CannotStart(what, todo="Mend what it names (often the network or a proxy) and try again.")
 

@@ -294,7 +294,7 @@ def wheel_home() -> Path:
     if home is None or not (home / "pginstall18" / "bin" / "postgres").exists():
         raise CannotStart(
             "There is no embedded PostgreSQL for this platform.",
-            todo="Set DATABASE_URL to a PostgreSQL 15 or newer and REDIS_URL to a Redis, then start again.",
+            todo="Set DATABASE_URL to a PostgreSQL 14 or newer and REDIS_URL to a Redis, then start again.",
         )
     return home
 
