@@ -17,7 +17,7 @@ from opsledger.local.options import Options
 from opsledger.local.postgres import Postgres
 from opsledger.local.rooms import lasting_room
 
-POSTGRES_VERSION_LEAST = 150_000
+POSTGRES_VERSION_LEAST = 140_000  # as the product's own check says
 ANSWER_SECONDS_MAX = 5
 Answer = TypeVar("Answer")
 
@@ -88,7 +88,8 @@ class Servers:
         )
         if found < POSTGRES_VERSION_LEAST:
             raise CannotStart(
-                f"DATABASE_URL names a PostgreSQL {found // 10_000}; 15 or newer is needed.",
+                f"DATABASE_URL names a PostgreSQL {found // 10_000};"
+                f" {POSTGRES_VERSION_LEAST // 10_000} or newer is needed.",
                 todo="Point DATABASE_URL at a newer one, or unset it to use the embedded one.",
             )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import tempfile
@@ -14,7 +15,8 @@ import psycopg
 import pytest
 import redis
 
-from opsledger.local import rooms
+from opsledger.journal import checks
+from opsledger.local import rooms, servers
 from opsledger.local.broker import Broker
 from opsledger.local.children import end_session, spawn
 from opsledger.local.errors import CannotStart
@@ -222,3 +224,13 @@ def test_the_broker_wants_its_password_keeps_nothing_and_comes_back_at_the_same_
     finally:
         broker.stop()
     assert "dump.rdb" not in {path.name for path in (tmp_path / "broker").iterdir()}
+
+
+def test_one_oldest_version_is_named_everywhere() -> None:
+    """Where the product starts, where it is checked, and in what people read."""
+    assert servers.POSTGRES_VERSION_LEAST == checks.POSTGRES_VERSION_MIN
+    least = f"PostgreSQL {checks.POSTGRES_VERSION_MIN // 10_000} or newer"
+    named, checkout = set(), Path(__file__).resolve().parents[2]
+    for path in [checkout / "README.md", *(checkout / "opsledger").rglob("*.py")]:
+        named |= set(re.findall(r"PostgreSQL \d+ or newer", path.read_text(encoding="utf-8")))
+    assert named == {least}
