@@ -40,20 +40,27 @@ def _icon(name: str, extra_class: str) -> SafeString:
 def badge(state: object, kind: str = "", text: str = "") -> SafeString:
     """Word, shape and colour of a state, tinted. `kind` is a key of KINDS; `text` replaces the word."""
     row = shown(state, kind)
-    return format_html("{}{}</span>", _begun("badge", row.shape), text or row.word)
+    return _badge(row.shape, text) if text else _known_badge(row.shape, row.word)
 
 
-@lru_cache(maxsize=256)
-def _begun(css_class: str, shape: str) -> SafeString:
-    """What stands before the word. Kept by shape alone: words may be anybody's."""
-    return format_html('<span class="{}" data-state="{}">{}', css_class, shape, icon(shape))
+def _badge(shape: str, text: str) -> SafeString:
+    return format_html('<span class="badge" data-state="{}">{}{}</span>', shape, icon(shape), text)
 
 
 @register.simple_tag
 def state_word(state: object, kind: str = "", text: str = "") -> SafeString:
     """The same in running text. For protection, `text` says what is known: “Idempotency key, 3 h left”."""
     row = shown(state, kind)
-    return format_html("{}<span>{}</span></span>", _begun("st", row.shape), text or row.word)
+    return _state_word(row.shape, text) if text else _known_state_word(row.shape, row.word)
+
+
+def _state_word(shape: str, text: str) -> SafeString:
+    return format_html('<span class="st" data-state="{}">{}<span>{}</span></span>', shape, icon(shape), text)
+
+
+# Words of our own table are few and made once; other texts are not kept.
+_known_badge = lru_cache(maxsize=256)(_badge)
+_known_state_word = lru_cache(maxsize=256)(_state_word)
 
 
 @register.simple_tag
@@ -69,7 +76,11 @@ def who(person: Person | str | None, note: str = "") -> SafeString:
         return mark_safe(
             '<span class="who none"><span class="ava" aria-hidden="true"></span><span>Unowned</span></span>'
         )
-    name = person if isinstance(person, str) else person.display_name
+    return _who(person if isinstance(person, str) else person.display_name, note)
+
+
+@lru_cache(maxsize=1024, typed=True)  # a name that is marked safe is another one
+def _who(name: str, note: str) -> SafeString:
     return format_html(
         '<span class="who"><span class="ava" aria-hidden="true">{}</span><span>{}{}</span></span>',
         initials_of(name),
@@ -135,7 +146,7 @@ def _written(here: datetime, form: str, now: datetime) -> str:
         return f"{here:%H:%M:%S}.{here.microsecond // 1000:03d}"
     if form == "seconds":
         return f"{here:%H:%M:%S}"
-    clock = f"{here:%H:%M:%S}" if form == "moment" else f"{here:%H:%M}"
+    clock = f"{here:%H:%M:%S}" if form == "moment" else f"{here.hour:02}:{here.minute:02}"
     today = now.astimezone(here.tzinfo)
     if form == "time" or here.date() == today.date():
         return clock
@@ -149,7 +160,7 @@ def full_text(moment: datetime) -> str:
 
 
 def _full(here: datetime) -> str:
-    return f"{here:%a} {here.day} {here:%b %Y, %H:%M:%S %Z}"
+    return here.strftime(f"%a {here.day} %b %Y, %H:%M:%S %Z")
 
 
 def _time(here: datetime, text: str) -> SafeString:
