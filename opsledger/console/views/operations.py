@@ -19,7 +19,7 @@ from opsledger.console.http import ConsoleRequest, page, see_other
 from opsledger.console.templatetags.ops import badge, id_text, local_time, state_word, who
 from opsledger.console.views.search import single_hit
 from opsledger.console.vocabulary import rows_of, shown
-from opsledger.ledger.clock import database_now
+from opsledger.ledger.clock import lately_now
 from opsledger.ledger.queries.choices import choices
 from opsledger.ledger.queries.operation_filter import OperationFilter
 from opsledger.ledger.queries.operation_lines import OperationLine
@@ -42,7 +42,7 @@ def operations_page(request: ConsoleRequest) -> HttpResponse:
     )
     if problems:
         raise BadRequest(" ".join(f"{name} {what}." for name, what in problems))
-    found_page, now = page_of(request.team.pk, asked), database_now()
+    found_page, now = page_of(request.team.pk, asked), lately_now()
     known = choices(request.team.pk)
     context = {
         "rows": [row_of(line, now) for line in found_page.lines],
