@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
 from django import template
+from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.html import escape, format_html, format_html_join
@@ -210,6 +212,30 @@ def _looks_alike(raw: str) -> bool:
 
 
 _LOOKS_ALIKE = "This id holds characters that look like others. Compare it by copying, not by eye."
+
+
+@register.simple_tag
+def options(choices: Iterable[tuple[str, str]], chosen: str = "") -> SafeString:
+    """The options of a select, from values and words."""
+    return format_html_join(
+        "",
+        '<option value="{}"{}>{}</option>',
+        ((value, _SELECTED if value == chosen else "", word) for value, word in choices),
+    )
+
+
+_SELECTED = mark_safe(" selected")
+
+
+@register.simple_tag
+def fixed(template_name: str) -> SafeString:
+    """A part of every page that depends on nothing, rendered once for each process."""
+    return _fixed(template_name)
+
+
+@lru_cache(maxsize=16)
+def _fixed(template_name: str) -> SafeString:
+    return render_to_string(template_name)
 
 
 @register.filter

@@ -188,18 +188,18 @@ class RowMaker:
         known = desk.known_of(line, self.now)
         hold = ids.public("hold", line.id)
         text_id = line.operation_text_id or line.event_text_id
+        called, version = text_id or line.title, f"{hold}~{line.version}"
         return {
             "id": hold,
-            "tick": f"{hold}~{line.version}",
+            "tick": _tick(version, called) if self.may_assign or self.may_check else "",
             "url": url_of(line, self.query, hold),
             "badge": badge(line.reason, "hold"),
             "title": line.title or known.event,
-            "called": text_id or line.title,
             "sub": _sub(text_id, line.destination_slug),
             "knows": with_proposals(what_we_know(known), self.proposers.get(line.id, [])),
-            "next": next_decision(known),
+            "next": mark_safe(f"{icon('arrow')}<span>{escape(next_decision(known))}</span>"),
             "protection": self._protection(line),
-            "own": self._own(line, f"{hold}~{line.version}", text_id or line.title),
+            "own": self._own(line, version, called),
             "age": words_of_span((self.now - line.opened_at).total_seconds()),
             "due": self._due(line.due_at),
         }
@@ -250,6 +250,13 @@ def _stopped(line: HoldLine) -> str:
     )
 
 
+def _tick(version: str, called: str) -> str:
+    return mark_safe(
+        f'<label class="hit-a"><input type="checkbox" name="hold" value="{version}">'
+        f'<span class="vh">Select {escape(called)}</span></label>'
+    )
+
+
 def _sub(text_id: str, destination: str) -> str:
     shown_id = f'<span class="id">{escape(text_id)}</span> ' if text_id else ""
     slug = f'<span class="dest">{escape(destination)}</span>' if destination else ""
@@ -297,6 +304,7 @@ def _choices(request: ConsoleRequest, chosen: InboxFilter) -> dict[str, Any]:
     people = [member.person for member in members_of(request.team) if member.person.is_active]
     return {
         "reasons": [(row.value, row.word) for row in rows_of("hold")],
+        "owners": [("none", _("Unowned")), *((str(one.pk), one.display_name) for one in people)],
         "destinations": known.destinations,
         "workflows": known.workflows,
         "people": people,
@@ -327,7 +335,6 @@ def _may(request: ConsoleRequest) -> dict[str, Any]:
     check_ok = allowed(request.roles, Permission.CHECK_NOW)
     return {
         "can_tick": assign_ok or check_ok,
-        "arrow": icon("arrow"),
         "may_assign": assign_ok,
         "may_check": check_ok,
         "why_not": "" if assign_ok else why_not(request.roles, Permission.ASSIGN, request.team),
