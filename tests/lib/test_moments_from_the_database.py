@@ -44,4 +44,6 @@ def test_a_session_in_another_zone_reads_the_same_moment(db: None) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL TIME ZONE 'Asia/Kolkata'")
         cursor.execute("SELECT '2026-07-01 12:00:00+00'::timestamptz")
-        assert cursor.fetchone()[0] == datetime(2026, 7, 1, 12, tzinfo=UTC)
+        found = cursor.fetchone()[0]
+    assert found == datetime(2026, 7, 1, 12, tzinfo=UTC)
+    assert found.tzinfo is UTC
