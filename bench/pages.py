@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import time
@@ -40,15 +41,19 @@ BIG_TABLES = {
 
 @dataclass
 class Watch:
-    """What the database and the templates took since the last `clear`, in milliseconds."""
+    """What the database and the templates took since the last `clear`, in milliseconds.
+
+    Templates are counted in processor time, as the goal is one of a core: what else runs on it is not theirs.
+    """
 
     database_ms: float = 0.0
+    database_core_ms: float = 0.0  # of this process, for the database
     template_ms: float = 0.0
     asked: list[tuple[str, Any]] = field(default_factory=list)
     _inside_template: bool = False
 
     def clear(self) -> None:
-        self.database_ms = self.template_ms = 0.0
+        self.database_ms = self.database_core_ms = self.template_ms = 0.0
         self.asked.clear()
 
 
@@ -61,11 +66,12 @@ def watched() -> Iterator[None]:
     plain_execute, plain_render = psycopg.Cursor.execute, Template.render
 
     def execute(self: Any, query: Any, params: Any = None, **how: Any) -> Any:
-        begun = time.perf_counter()
+        begun, core = time.perf_counter(), time.thread_time()
         try:
             return plain_execute(self, query, params, **how)
         finally:
             WATCH.database_ms += 1000 * (time.perf_counter() - begun)
+            WATCH.database_core_ms += 1000 * (time.thread_time() - core)
             text = str(query)
             if text.lstrip().upper().startswith(("SELECT", "WITH")):
                 WATCH.asked.append((text, params))
@@ -74,12 +80,12 @@ def watched() -> Iterator[None]:
         if WATCH._inside_template:
             return plain_render(self, context)
         WATCH._inside_template = True
-        begun, before = time.perf_counter(), WATCH.database_ms
+        begun, before = time.thread_time(), WATCH.database_core_ms
         try:
             return plain_render(self, context)
         finally:
             WATCH._inside_template = False
-            WATCH.template_ms += 1000 * (time.perf_counter() - begun) - (WATCH.database_ms - before)
+            WATCH.template_ms += 1000 * (time.thread_time() - begun) - (WATCH.database_core_ms - before)
 
     psycopg.Cursor.execute, Template.render = execute, render  # type: ignore[method-assign, assignment]
     try:
@@ -127,6 +133,8 @@ def _sequential(plan: Any) -> Iterator[str]:
 
 def main(rounds: int, shown: UUID) -> None:
     settings.ALLOWED_HOSTS.append("testserver")
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)  # as the web (opsledger.wsgi)
     person, team = Person.objects.get(email="owner@bench.example"), Team.objects.get(slug="bench")
     client = Client()
     client.force_login(person)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from opsledger.console import desk
+from opsledger.console.addresses import address
 from opsledger.console.approval_pages import author_words
 from opsledger.ledger import approvals as rules_of_approval
 from opsledger.ledger.queries import approvals
@@ -23,7 +23,7 @@ def version_row(one: WaitingVersion, names: dict[str, str], me: UUID, now: Any) 
     barred = rules_of_approval.barred_by_version(version.author_person_id, version.requested_by_person_id)
     waits = ngettext("One operation waits", "%(count)s operations wait", one.operation_count)
     return {
-        "url": reverse("approval", args=[ids.public("cv", version.id)]),
+        "url": address("approval", ids.public("cv", version.id)),
         "title": _("Content version %(number)s") % {"number": version.number},
         "text_id": version.content_id,
         "author": author_words(version, names),
@@ -41,7 +41,7 @@ def version_row(one: WaitingVersion, names: dict[str, str], me: UUID, now: Any) 
 
 def revision_row(one: WaitingRevision, names: dict[str, str], barred: str, now: Any) -> dict[str, Any]:
     return {
-        "url": reverse("approval_of_request", args=[ids.public("stp", one.step_id)]),
+        "url": address("approval_of_request", ids.public("stp", one.step_id)),
         "title": one.title,
         "text_id": one.operation_text_id,
         "author": names.get(one.author, "") or _("The workflow"),
@@ -68,10 +68,10 @@ def _times(opened_at: Any, due_at: Any, now: Any) -> dict[str, Any]:
 
 def decided_row(one: approvals.Decided) -> dict[str, Any]:
     if one.version_id is not None:
-        url = reverse("approval", args=[ids.public("cv", one.version_id)])
+        url = address("approval", ids.public("cv", one.version_id))
         title = _("Version %(number)s of %(content)s") % {"number": one.number, "content": one.content_id}
     else:
-        url = reverse("approval_of_request", args=[ids.public("stp", one.step_id)]) if one.step_id else ""
+        url = address("approval_of_request", ids.public("stp", one.step_id)) if one.step_id else ""
         title = _("Revision %(number)s: %(title)s") % {"number": one.revision, "title": one.title}
     requests = ngettext("one request", "%(count)s requests", one.count or 0) % {"count": one.count}
     return {

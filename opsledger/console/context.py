@@ -16,8 +16,6 @@ from opsledger.accounts.models import Person
 from opsledger.accounts.roles import Permission, Role, allowed
 from opsledger.console.permissions import everything_allowed
 from opsledger.ledger.queries import nav
-from opsledger.ledger.queries.approvals import waiting_count
-from opsledger.ledger.queries.notices import unread_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,12 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         "roles": [role.value for role in Role if role in roles],
         "may": everything_allowed(roles),
         "shell": SimpleLazyObject(
-            lambda: _shell(request.path, [team.pk] if team else [], person.pk, _approver(person, roles))
+            lambda: _shell(
+                request.path,
+                [team.pk] if team else [],
+                person.pk,
+                approver=allowed(roles, Permission.APPROVE_CONTENT),
+            )
         ),
     }
 
@@ -79,18 +82,11 @@ class Shell:
     unread: int  # notices, at most UNREAD_MAX + 1
 
 
-def _approver(person: Person, roles: Sequence[Role]) -> UUID | None:
-    return person.pk if allowed(roles, Permission.APPROVE_CONTENT) else None
-
-
-def _shell(path: str, team_ids: Sequence[UUID], person_id: UUID, approver: UUID | None) -> Shell:
-    """`approver`: the person, when what waits for an approval can wait for them."""
-    known = dict(nav.counts(team_ids)) if team_ids else {}
-    if team_ids and approver is not None:
-        known["approvals"] = waiting_count(team_ids, approver)
+def _shell(path: str, team_ids: Sequence[UUID], person_id: UUID, *, approver: bool) -> Shell:
+    """`approver`: whether what waits for an approval can wait for this person."""
+    known = nav.counts(team_ids, person_id, approver=approver) if team_ids else {}
     items = [replace(item, count=known.get(item.key), current=_is_current(item.path, path)) for item in _NAV]
-    unread = sum(unread_count(person_id, team_id) for team_id in team_ids)
-    return Shell(items, known.get("checks_scheduled"), known.get("checks_late"), unread)
+    return Shell(items, known.get("checks_scheduled"), known.get("checks_late"), known.get("unread", 0))
 
 
 def _is_current(path: str, here: str) -> bool:

@@ -29,11 +29,13 @@ def clock(moment: datetime | None, now: datetime) -> str:
     """The time of day; with the day when it is not today's; "" for None."""
     if moment is None:
         return ""
-    here, today = timezone.localtime(moment), timezone.localtime(now)
+    zone = timezone.get_current_timezone()
+    here, today = moment.astimezone(zone), now.astimezone(zone)
+    time = f"{here.hour:02}:{here.minute:02}"
     if here.date() == today.date():
-        return f"{here:%H:%M}"
+        return time
     day = f"{here.day}\u00a0{here:%b}"
-    return f"{day}, {here:%H:%M}" if here.year == today.year else f"{day}\u00a0{here.year}, {here:%H:%M}"
+    return f"{day}, {time}" if here.year == today.year else f"{day}\u00a0{here.year}, {time}"
 
 
 def open_for(since: datetime, now: datetime) -> str:

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from opsledger.accounts.models import Team
 from opsledger.accounts.permissions import WORDS, roles_with
-from opsledger.accounts.roles import Permission, Role, allowed, people_who_may
+from opsledger.accounts.roles import Member, Permission, Role, allowed, members_of
 from opsledger.console.http import ConsoleRequest
 from opsledger.console.wording.phrases import listed
 
@@ -66,6 +66,16 @@ def why_not(roles: Collection[Role], permission: Permission, team: Team) -> str:
     if not wanted:
         return f"Only automations {WORDS[permission]}, with a token of their own."
     yours = listed(sorted(role.value for role in roles)) or "no role"
-    people = listed([person.display_name for person in people_who_may(permission, team)])
+    people = listed(_names_of_those_who_may(permission, team))
     ask = f" {people} can." if people else ""
     return f"To {WORDS[permission]}, you need the role {wanted} in {team.name}; you have {yours}.{ask}"
+
+
+def _names_of_those_who_may(permission: Permission, team: Team) -> list[str]:
+    """Whom to ask. A page says so for several permissions; its team object lives as long as its request."""
+    kept = vars(team)
+    if "_members" not in kept:
+        kept["_members"] = members_of(team)
+    known: list[Member] = kept["_members"]
+    wanted = set(roles_with(permission))
+    return [one.person.display_name for one in known if one.person.is_active and one.roles & wanted]

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop as noop
 
 from opsledger.console import desk
+from opsledger.console.addresses import address
 from opsledger.console.vocabulary import rows_of, shown
 from opsledger.console.wording.protection import ProtectionWords
 from opsledger.ledger.queries.replays import DestinationPace, ItemLine, ReplayLine
@@ -174,8 +175,8 @@ def difference_rows(moved: list[Difference]) -> list[dict[str, Any]]:
 
 
 def operation_url(operation_id: Any, hold_id: Any = None) -> str:
-    address = reverse("operation", args=[ids.public("op", operation_id)])
-    return f"{address}?hold={ids.public('hold', hold_id)}#decide" if hold_id else address
+    operation = address("operation", ids.public("op", operation_id))
+    return f"{operation}?hold={ids.public('hold', hold_id)}#decide" if hold_id else operation
 
 
 PLAN_HEADER = (
@@ -208,7 +209,7 @@ _BESIDE = (
 def replay_row(line: ReplayLine) -> dict[str, Any]:
     counts = line.counts
     return {
-        "url": reverse("replay", args=[ids.public("rpl", line.id)]),
+        "url": address("replay", ids.public("rpl", line.id)),
         "public": ids.public("rpl", line.id),
         "line": line,
         "recovered": counts["recovered"],

@@ -9,10 +9,10 @@ from uuid import UUID
 
 from django.core.exceptions import BadRequest
 from django.http import Http404, QueryDict
-from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from opsledger.accounts.roles import Permission, allowed
+from opsledger.console.addresses import address
 from opsledger.console.filters import VIEWS, InboxFilter
 from opsledger.console.http import ConsoleRequest
 from opsledger.ledger.queries import hold_counts, inbox, saved_views
@@ -132,9 +132,9 @@ def _built_in(chosen: Chosen, view: View, count: int) -> dict[str, Any]:
         "key": view.value,
         "label": _(VIEWS[view]),
         "count": _count(count) if view is View.AWAITING else count,
-        "url": f"{reverse('inbox')}?{chosen.filter.of_view(view)}".rstrip("?")
+        "url": f"{address('inbox')}?{chosen.filter.of_view(view)}".rstrip("?")
         if chosen.line is None
-        else f"{reverse('inbox')}?view={view.value}",
+        else f"{address('inbox')}?view={view.value}",
         "current": chosen.line is None and view is chosen.filter.wanted.view,
     }
 
@@ -152,7 +152,7 @@ def _saved(chosen: Chosen, line: SavedLine, counted: Mapping[UUID, int]) -> dict
 
 
 def address_of(line: SavedLine) -> str:
-    return f"{reverse('inbox')}?saved={ids.public(PREFIX, line.id)}"
+    return f"{address('inbox')}?saved={ids.public(PREFIX, line.id)}"
 
 
 def _count(count: int) -> str:

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 from uuid import UUID, uuid4
 
-from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop as noop
 from django.utils.translation import ngettext
 
 from opsledger.accounts.models import Team
 from opsledger.accounts.permissions import Role, allowed
+from opsledger.console.addresses import address
 from opsledger.console.permissions import why_not
 from opsledger.console.vocabulary import rows_of
 from opsledger.ledger.actions.bulk import PERMISSIONS
@@ -110,8 +110,8 @@ def chosen_row(line: ChosenLine) -> dict[str, Any]:
 def hold_url(operation_id: UUID | None, hold_id: UUID) -> str:
     hold = ids.public("hold", hold_id)
     if operation_id is None:
-        return reverse("hold", args=[hold])
-    return f"{reverse('operation', args=[ids.public('op', operation_id)])}?hold={hold}#decide"
+        return address("hold", hold)
+    return f"{address('operation', ids.public('op', operation_id))}?hold={hold}#decide"
 
 
 # Runs
@@ -120,7 +120,7 @@ def hold_url(operation_id: UUID | None, hold_id: UUID) -> str:
 def run_row(line: RunLine) -> dict[str, Any]:
     return {
         "line": line,
-        "url": reverse("bulk_run", args=[ids.public("run", line.id)]),
+        "url": address("bulk_run", ids.public("run", line.id)),
         "word": _(WORDS[line.verb]),
         "counts": counts_of(line),
     }

@@ -1,6 +1,8 @@
 from django.apps import AppConfig
+from django.db.backends.signals import connection_created
 
 from opsledger.lib import columns
+from opsledger.lib.timestamps import read_moments
 
 
 class LedgerConfig(AppConfig):
@@ -9,3 +11,4 @@ class LedgerConfig(AppConfig):
 
     def ready(self) -> None:
         columns.register()
+        connection_created.connect(read_moments)

@@ -21,7 +21,7 @@ from opsledger.journal.models import Entry
 from opsledger.ledger.actions.intake import open_intended
 from opsledger.ledger.actions.wanted import Wanted, WantedContent
 from opsledger.ledger.models import Approval, ContentVersion, Hold, Operation, Revision
-from opsledger.ledger.queries.approvals import waiting_count
+from opsledger.ledger.queries import nav
 from opsledger.lib.ids import public
 from opsledger.rules.answers import Answer
 from opsledger.rules.content import AuthorKind
@@ -87,14 +87,17 @@ def test_the_list_tells_what_waits_for_me_what_for_others_and_what_was_decided(
 def test_the_number_beside_the_navigation_counts_what_this_person_may_decide(
     scenes: Scenes, olga: Person
 ) -> None:
-    team = [scenes.desk.team.pk]
+
+    def waiting(person: Person) -> int:
+        return nav.counts([scenes.desk.team.pk], person.pk, approver=True)["approvals"]
+
     scenes.desk.letter()
     scenes.desk.letter()
-    assert (waiting_count(team, scenes.owner.pk), waiting_count(team, olga.pk)) == (1, 1)
+    assert (waiting(scenes.owner), waiting(olga)) == (1, 1)
     scenes.desk.propose(by_person(scenes.owner), author=scenes.owner.email, text=OTHER_TEXT)
-    assert (waiting_count(team, scenes.owner.pk), waiting_count(team, olga.pk)) == (0, 1)
+    assert (waiting(scenes.owner), waiting(olga)) == (0, 1)
     revised(scenes)
-    assert (waiting_count(team, scenes.owner.pk), waiting_count(team, olga.pk)) == (0, 2)
+    assert (waiting(scenes.owner), waiting(olga)) == (0, 2)
     page = client_of(olga).get("/approvals/").content.decode()
     assert '<b>2<span class="vh"> wait for you</span></b>' in page
     viewer = scenes.member("Vera", Role.VIEWER)

@@ -193,7 +193,7 @@ def test_a_page_costs_a_fixed_number_of_statements(scenes: Scenes, django_assert
     record_incidents()
     client = client_of(scenes.owner)
     client.get("/")
-    with django_assert_max_num_queries(20):
+    with django_assert_max_num_queries(9):  # of them one for the clock, once a second
         client.get("/")
 
 

@@ -9,7 +9,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from people import client_of
 from scenes import EVERY_STEP_QUESTION, UNKNOWN, Scenes, hold_path, path_of
@@ -411,3 +413,14 @@ def test_two_bodies_of_an_event_are_compared_and_the_question_is_settled(scenes:
     assert client.post(hold_path(hold, "settle"), data).status_code == 303
     hold.refresh_from_db()
     assert hold.answer == "first_stands"
+
+
+def test_who_may_little_is_told_whom_to_ask_without_asking_again_for_each(scenes: Scenes) -> None:
+    opened = scenes.unknown()
+    client = client_of(scenes.member("Vera", Role.VIEWER))
+    with CaptureQueriesContext(connection) as captured:
+        assert client.get(path_of(opened)).status_code == 200
+    about_members = [
+        one for one in captured.captured_queries if "FROM membership m JOIN person" in one["sql"]
+    ]
+    assert len(about_members) <= 2

@@ -9,6 +9,7 @@ import pytest
 from django.conf import settings
 from django.template import Context, Template
 from django.utils import timezone as django_timezone
+from django.utils.safestring import mark_safe
 
 from opsledger.console.templatetags.ops import words_of_span
 from opsledger.console.vocabulary import KINDS, TABLE, Shown, shown
@@ -216,6 +217,18 @@ def test_an_id_that_looks_like_another_is_marked(raw: str, mark: str) -> None:
     html = render("{% id_text raw %}", raw=raw)
     assert mark in html
     assert "Compare it by copying" in html
+
+
+def test_an_id_is_text_whoever_calls_it_safe() -> None:
+    assert render("{% id_text raw %}", raw=mark_safe("a<b")) == '<span class="id">a&lt;b</span>'
+
+
+def test_a_word_that_was_shown_before_is_escaped_again() -> None:
+    """What is kept between calls is the shape alone, whatever the word was marked as."""
+    shown_safe = render('{% badge "held" "operation" text %}', text=mark_safe("<i>a</i>"))
+    shown_plain = render('{% badge "held" "operation" text %}', text="<i>a</i>")
+    assert shown_safe.endswith("<i>a</i></span>")
+    assert shown_plain.endswith("&lt;i&gt;a&lt;/i&gt;</span>")
 
 
 def test_copying_an_id_copies_the_exact_text() -> None:

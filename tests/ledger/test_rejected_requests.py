@@ -30,7 +30,8 @@ from opsledger.ledger.models import (
     Step,
     StepRequest,
 )
-from opsledger.ledger.queries.approvals import approvals_of, rejected_last, waiting_count
+from opsledger.ledger.queries import nav
+from opsledger.ledger.queries.approvals import approvals_of, rejected_last
 from opsledger.ledger.queries.content import approvals_waiting, covered_revision
 from opsledger.rules.answers import Answer
 from opsledger.rules.content import AuthorKind
@@ -219,7 +220,7 @@ def test_what_returned_and_shows_no_content_is_approved_by_itself_and_counted(ca
     assert reject(cast, opened, cast.carl, returns=True).approved_again is False
 
     assert [one.revision for one in approvals_waiting([cast.desk.team.pk]).revisions] == [4]
-    assert waiting_count([cast.desk.team.pk], cast.bert.person_id) == 1
+    assert nav.counts([cast.desk.team.pk], cast.bert.person_id, approver=True)["approvals"] == 1
     with pytest.raises(Refused, match="is the approved request already"):
         reject(cast, opened, cast.bert, returns=True)
     assert cast.approve_revision(opened, cast.bert).approved_count == 1

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from django import template
+from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.utils import timezone
-from django.utils.html import format_html, format_html_join
+from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from opsledger.accounts.models import Person, initials_of
@@ -22,6 +25,11 @@ NO_BREAK = "\u00a0"
 @register.simple_tag
 def icon(name: str, extra_class: str = "") -> SafeString:
     """A shape of static/icons.svg. It says nothing to a screen reader: the word stands beside it."""
+    return _icon(name, extra_class)
+
+
+@lru_cache(maxsize=256)
+def _icon(name: str, extra_class: str) -> SafeString:
     return format_html(
         '<svg class="i{}" aria-hidden="true"><use href="{}#{}"/></svg>',
         f" {extra_class}" if extra_class else "",
@@ -34,21 +42,27 @@ def icon(name: str, extra_class: str = "") -> SafeString:
 def badge(state: object, kind: str = "", text: str = "") -> SafeString:
     """Word, shape and colour of a state, tinted. `kind` is a key of KINDS; `text` replaces the word."""
     row = shown(state, kind)
-    return format_html(
-        '<span class="badge" data-state="{}">{}{}</span>', row.shape, icon(row.shape), text or row.word
-    )
+    return _badge(row.shape, text) if text else _known_badge(row.shape, row.word)
+
+
+def _badge(shape: str, text: str) -> SafeString:
+    return format_html('<span class="badge" data-state="{}">{}{}</span>', shape, icon(shape), text)
 
 
 @register.simple_tag
 def state_word(state: object, kind: str = "", text: str = "") -> SafeString:
     """The same in running text. For protection, `text` says what is known: “Idempotency key, 3 h left”."""
     row = shown(state, kind)
-    return format_html(
-        '<span class="st" data-state="{}">{}<span>{}</span></span>',
-        row.shape,
-        icon(row.shape),
-        text or row.word,
-    )
+    return _state_word(row.shape, text) if text else _known_state_word(row.shape, row.word)
+
+
+def _state_word(shape: str, text: str) -> SafeString:
+    return format_html('<span class="st" data-state="{}">{}<span>{}</span></span>', shape, icon(shape), text)
+
+
+# Words of our own table are few and made once; other texts are not kept.
+_known_badge = lru_cache(maxsize=256)(_badge)
+_known_state_word = lru_cache(maxsize=256)(_state_word)
 
 
 @register.simple_tag
@@ -64,7 +78,11 @@ def who(person: Person | str | None, note: str = "") -> SafeString:
         return mark_safe(
             '<span class="who none"><span class="ava" aria-hidden="true"></span><span>Unowned</span></span>'
         )
-    name = person if isinstance(person, str) else person.display_name
+    return _who(person if isinstance(person, str) else person.display_name, note)
+
+
+@lru_cache(maxsize=1024, typed=True)  # a name that is marked safe is another one
+def _who(name: str, note: str) -> SafeString:
     return format_html(
         '<span class="who"><span class="ava" aria-hidden="true">{}</span><span>{}{}</span></span>',
         initials_of(name),
@@ -105,7 +123,7 @@ def ago(moment: datetime | None, now: datetime | None = None) -> SafeString | st
         return "never"
     seconds = ((now or timezone.now()) - moment).total_seconds()
     text = f"{words_of_span(seconds)} ago" if seconds >= 0 else f"in {words_of_span(-seconds)}"
-    return _time(moment, text.replace(" ", NO_BREAK), full_text(moment))
+    return _time(timezone.localtime(moment), text.replace(" ", NO_BREAK))
 
 
 @register.simple_tag
@@ -118,19 +136,20 @@ def local_time(moment: datetime | None, form: str = "short", now: datetime | Non
     """
     if moment is None:
         return "not known"
-    return _time(moment, _written(moment, form, now or timezone.now()), full_text(moment))
-
-
-def _written(moment: datetime, form: str, now: datetime) -> str:
     here = timezone.localtime(moment)
+    return _time(here, _written(here, form, now or timezone.now()))
+
+
+def _written(here: datetime, form: str, now: datetime) -> str:
+    """`here` is in the viewer's zone, `now` in any."""
     if form == "full":
-        return full_text(moment)
+        return _full(here)
     if form == "precise":
         return f"{here:%H:%M:%S}.{here.microsecond // 1000:03d}"
     if form == "seconds":
         return f"{here:%H:%M:%S}"
-    clock = f"{here:%H:%M:%S}" if form == "moment" else f"{here:%H:%M}"
-    today = timezone.localtime(now)
+    clock = f"{here:%H:%M:%S}" if form == "moment" else f"{here.hour:02}:{here.minute:02}"
+    today = now.astimezone(here.tzinfo)
     if form == "time" or here.date() == today.date():
         return clock
     day = f"{here.day}{NO_BREAK}{here:%b}" + (f"{NO_BREAK}{here.year}" if here.year != today.year else "")
@@ -139,13 +158,16 @@ def _written(moment: datetime, form: str, now: datetime) -> str:
 
 def full_text(moment: datetime) -> str:
     """Day, time to the second and the zone's own name: “Tue 14 Apr 2026, 18:12:48 CEST”."""
-    here = timezone.localtime(moment)
-    return f"{here:%a} {here.day} {here:%b %Y, %H:%M:%S %Z}"
+    return _full(timezone.localtime(moment))
 
 
-def _time(moment: datetime, text: str, title: str) -> SafeString:
-    utc = moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return format_html('<time datetime="{}" title="{}">{}</time>', utc, title, text)
+def _full(here: datetime) -> str:
+    return here.strftime(f"%a {here.day} %b %Y, %H:%M:%S %Z")
+
+
+def _time(here: datetime, text: str) -> SafeString:
+    utc = here.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return format_html('<time datetime="{}" title="{}">{}</time>', utc, _full(here), text)
 
 
 @register.simple_tag
@@ -156,9 +178,7 @@ def id_text(text: object, copy: bool = False) -> SafeString:
     the same may be different ones. With `copy`, a button copies the exact text.
     """
     raw = str(text)
-    marked = format_html_join("", "{}", ((_visible(char, at, len(raw)),) for at, char in enumerate(raw)))
-    warning = _looks_alike(raw)
-    shown_id = format_html('<span class="id"{}>{}</span>', _title(warning), marked)
+    shown_id = _marked(raw) if _looks_alike(raw) else format_html('<span class="id">{}</span>', escape(raw))
     if not copy:
         return shown_id
     return format_html(
@@ -171,8 +191,9 @@ def id_text(text: object, copy: bool = False) -> SafeString:
     )
 
 
-def _title(warning: str) -> SafeString:
-    return format_html(' title="{}"', warning) if warning else mark_safe("")
+def _marked(raw: str) -> SafeString:
+    marked = format_html_join("", "{}", ((_visible(char, at, len(raw)),) for at, char in enumerate(raw)))
+    return format_html('<span class="id" title="{}">{}</span>', _LOOKS_ALIKE, marked)
 
 
 def _visible(char: str, at: int, length: int) -> SafeString:
@@ -185,10 +206,36 @@ def _visible(char: str, at: int, length: int) -> SafeString:
     return format_html("<mark>U+{}</mark>", f"{ord(char):04X}")
 
 
-def _looks_alike(raw: str) -> str:
-    if raw.isascii() and raw.isprintable() and raw == raw.strip():
-        return ""
-    return "This id holds characters that look like others. Compare it by copying, not by eye."
+def _looks_alike(raw: str) -> bool:
+    """Whether any character of it has to be marked."""
+    return not (raw.isascii() and raw.isprintable() and raw == raw.strip())
+
+
+_LOOKS_ALIKE = "This id holds characters that look like others. Compare it by copying, not by eye."
+
+
+@register.simple_tag
+def options(choices: Iterable[tuple[str, str]], chosen: str = "") -> SafeString:
+    """The options of a select, from values and words."""
+    return format_html_join(
+        "",
+        '<option value="{}"{}>{}</option>',
+        ((value, _SELECTED if value == chosen else "", word) for value, word in choices),
+    )
+
+
+_SELECTED = mark_safe(" selected")
+
+
+@register.simple_tag
+def fixed(template_name: str) -> SafeString:
+    """A part of every page that depends on nothing, rendered once for each process."""
+    return _fixed(template_name)
+
+
+@lru_cache(maxsize=16)
+def _fixed(template_name: str) -> SafeString:
+    return render_to_string(template_name)
 
 
 @register.filter

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
 from html import escape
 from typing import Any
 from uuid import UUID, uuid4
@@ -19,6 +18,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from opsledger.accounts.roles import Permission, allowed, members_of
 from opsledger.console import desk, incident_pages, saved_views
+from opsledger.console.addresses import address
 from opsledger.console.filters import InboxFilter, cursor_text
 from opsledger.console.forms import by_person, new_owner, ticked
 from opsledger.console.http import ConsoleRequest, back_to, page, see_other, wants_fragment
@@ -188,18 +188,18 @@ class RowMaker:
         known = desk.known_of(line, self.now)
         hold = ids.public("hold", line.id)
         text_id = line.operation_text_id or line.event_text_id
+        called, version = text_id or line.title, f"{hold}~{line.version}"
         return {
             "id": hold,
-            "tick": f"{hold}~{line.version}",
+            "tick": _tick(version, called) if self.may_assign or self.may_check else "",
             "url": url_of(line, self.query, hold),
-            "badge": _badge(line.reason),
+            "badge": badge(line.reason, "hold"),
             "title": line.title or known.event,
-            "called": text_id or line.title,
             "sub": _sub(text_id, line.destination_slug),
             "knows": with_proposals(what_we_know(known), self.proposers.get(line.id, [])),
-            "next": next_decision(known),
+            "next": mark_safe(f"{icon('arrow')}<span>{escape(next_decision(known))}</span>"),
             "protection": self._protection(line),
-            "own": self._own(line, f"{hold}~{line.version}", text_id or line.title),
+            "own": self._own(line, version, called),
             "age": words_of_span((self.now - line.opened_at).total_seconds()),
             "due": self._due(line.due_at),
         }
@@ -217,12 +217,12 @@ class RowMaker:
             return _stopped(line)
         shape = words.state
         return mark_safe(
-            f'<span class="st" data-state="{shape}">{_icon(shape)}<span>{escape(words.text)}</span></span>'
+            f'<span class="st" data-state="{shape}">{icon(shape)}<span>{escape(words.text)}</span></span>'
         )
 
     def _own(self, line: HoldLine, hold: str, called: str) -> str:
         """Who has it, and what this person may do to this one hold."""
-        parts = [_who(line.owner_name)]
+        parts: list[str] = [who(line.owner_name)]
         if self.may_assign and line.owner_id != self.person_id:
             parts.append(_button(hold, called, "inbox_assign", "a", "Take", ""))
         if self.may_check and (line.next_look_at is not None or line.state in {"unknown", "accepted"}):
@@ -246,29 +246,15 @@ def _stopped(line: HoldLine) -> str:
     """Where no single request is in question: nothing leaves, neither for an event nor to a stopped destination."""
     words = event_protection() if line.event_id else stopped_protection(line.reason)
     return mark_safe(
-        f'<span class="st" data-state="{words.state}">{_icon(words.state)}<span>{escape(words.text)}</span></span>'
+        f'<span class="st" data-state="{words.state}">{icon(words.state)}<span>{escape(words.text)}</span></span>'
     )
 
 
-@lru_cache(maxsize=128)
-def _icon(name: str) -> str:
-    return icon(name)
-
-
-@lru_cache(maxsize=64)
-def _badge(reason: HoldReason) -> str:
-    return badge(reason, "hold")
-
-
-@lru_cache(maxsize=1024)
-def _who(name: str) -> str:
-    return who(name or None)
-
-
-@lru_cache(maxsize=8)
-def _address(name: str) -> str:
-    """The address of a page with `X` where an id goes; resolving it fifty times is not free."""
-    return reverse(name, args=["X"]) if name in {"operation", "hold", "approval_of_hold"} else reverse(name)
+def _tick(version: str, called: str) -> str:
+    return mark_safe(
+        f'<label class="hit-a"><input type="checkbox" name="hold" value="{version}">'
+        f'<span class="vh">Select {escape(called)}</span></label>'
+    )
 
 
 def _sub(text_id: str, destination: str) -> str:
@@ -277,9 +263,9 @@ def _sub(text_id: str, destination: str) -> str:
     return mark_safe(shown_id + slug)
 
 
-def _button(hold: str, called: str, address: str, key: str, word: str, tail: str) -> str:
+def _button(hold: str, called: str, page_name: str, key: str, word: str, tail: str) -> str:
     return (
-        f'<button class="lnk take" name="one" value="{hold}" formaction="{_address(address)}"'
+        f'<button class="lnk take" name="one" value="{hold}" formaction="{address(page_name)}"'
         f' aria-keyshortcuts="{key}">{word}<span class="vh"> {escape(called)}{tail}</span></button>'
     )
 
@@ -288,13 +274,13 @@ def url_of(line: HoldLine, query: str = "", hold: str = "") -> str:
     """Where a hold is answered: its operation, its destination, what is to be approved, or its own page."""
     hold = hold or ids.public("hold", line.id)
     if line.reason is HoldReason.APPROVAL_NEEDED:
-        return _address("approval_of_hold").replace("X", hold)
+        return address("approval_of_hold", hold)
     if line.operation_id is not None:
-        address = _address("operation").replace("X", ids.public("op", line.operation_id))
-        return f"{address}?{query}{'&' if query else ''}hold={hold}#decide"
+        operation = address("operation", ids.public("op", line.operation_id))
+        return f"{operation}?{query}{'&' if query else ''}hold={hold}#decide"
     if line.destination_id is not None:
-        return f"{_address('destinations')}#d-{line.destination_slug}"
-    return _address("hold").replace("X", hold)
+        return f"{address('destinations')}#d-{line.destination_slug}"
+    return address("hold", hold)
 
 
 def _found(seen: saved_views.Chosen) -> inbox.Page:
@@ -318,6 +304,7 @@ def _choices(request: ConsoleRequest, chosen: InboxFilter) -> dict[str, Any]:
     people = [member.person for member in members_of(request.team) if member.person.is_active]
     return {
         "reasons": [(row.value, row.word) for row in rows_of("hold")],
+        "owners": [("none", _("Unowned")), *((str(one.pk), one.display_name) for one in people)],
         "destinations": known.destinations,
         "workflows": known.workflows,
         "people": people,
@@ -348,7 +335,6 @@ def _may(request: ConsoleRequest) -> dict[str, Any]:
     check_ok = allowed(request.roles, Permission.CHECK_NOW)
     return {
         "can_tick": assign_ok or check_ok,
-        "arrow": _icon("arrow"),
         "may_assign": assign_ok,
         "may_check": check_ok,
         "why_not": "" if assign_ok else why_not(request.roles, Permission.ASSIGN, request.team),

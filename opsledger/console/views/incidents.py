@@ -20,7 +20,6 @@ from opsledger.console.filters import InboxFilter, cursor_text
 from opsledger.console.forms import by_person
 from opsledger.console.http import ConsoleRequest, back_to, page, see_other, unprocessable
 from opsledger.console.permissions import require_in, team_and_roles, why_not
-from opsledger.console.templatetags.ops import icon
 from opsledger.console.views.inbox import RowMaker
 from opsledger.console.views.selections import act_at_once, require_any
 from opsledger.ledger.actions.bulk import freeze_view
@@ -185,7 +184,6 @@ def context_of(request: ConsoleRequest, line: IncidentLine, asked: Asked | None 
         "why_note": "" if may["may_note"] else why_not(roles, Permission.NOTE, team),
         "may_act": may["may_assign"] or may["may_check"] or may["may_note"],
         "why_not": "" if may["may_assign"] else why_not(roles, Permission.ASSIGN, team),
-        "arrow": icon("arrow"),
         **may,
         **_links(chosen, found),
     }

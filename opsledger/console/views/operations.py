@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from datetime import datetime
 
 from django.core.exceptions import BadRequest
 from django.http import HttpResponse
 from django.urls import reverse
+from django.utils.html import format_html_join
 from django.utils.http import urlencode
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_GET
 
 from opsledger.accounts.roles import people_of
-from opsledger.console import desk
+from opsledger.console.addresses import address
 from opsledger.console.http import ConsoleRequest, page, see_other
+from opsledger.console.templatetags.ops import badge, id_text, local_time, state_word, who
 from opsledger.console.views.search import single_hit
 from opsledger.console.vocabulary import rows_of, shown
-from opsledger.ledger.clock import database_now
+from opsledger.ledger.clock import lately_now
 from opsledger.ledger.queries.choices import choices
 from opsledger.ledger.queries.operation_filter import OperationFilter
 from opsledger.ledger.queries.operation_lines import OperationLine
@@ -38,7 +42,7 @@ def operations_page(request: ConsoleRequest) -> HttpResponse:
     )
     if problems:
         raise BadRequest(" ".join(f"{name} {what}." for name, what in problems))
-    found_page, now = page_of(request.team.pk, asked), database_now()
+    found_page, now = page_of(request.team.pk, asked), lately_now()
     known = choices(request.team.pk)
     context = {
         "rows": [row_of(line, now) for line in found_page.lines],
@@ -68,19 +72,24 @@ def _query(request: ConsoleRequest, **changes: str | None) -> str:
     return urlencode(values)
 
 
-def row_of(line: OperationLine, now: Any) -> dict[str, Any]:
+def row_of(line: OperationLine, now: datetime) -> dict[str, str]:
     """One row, made before the template sees it."""
+    public = ids.public("op", line.id)
     return {
-        "url": reverse("operation", args=[ids.public("op", line.id)]),
-        "public": ids.public("op", line.id),
+        "public": public,
+        "url": address("operation", public),
         "title": line.title,
         "text_id": line.operation_id,
-        "state": line.state,
+        "shown_id": id_text(line.operation_id),
         "workflow": line.workflow,
-        "steps": [(step.state, step.title, step.destination) for step in line.steps],
-        "references": line.references,
-        "owner": line.owner_name,
-        "asks": [shown(hold.reason).word for hold in line.holds],
-        "updated": line.updated_at,
-        "updated_text": desk.clock(line.updated_at, now),
+        "state": badge(line.state, "operation"),
+        "asks": ", ".join(shown(hold.reason).word for hold in line.holds),
+        "steps": _one_below_another(state_word(step.state, "step", step.title) for step in line.steps),
+        "references": _one_below_another(id_text(one) for one in line.references),
+        "owner": who(line.owner_name),
+        "updated": local_time(line.updated_at, "short", now),
     }
+
+
+def _one_below_another(parts: Iterable[str]) -> SafeString:
+    return format_html_join("", '<span class="sub">{}</span>', ((part,) for part in parts))

@@ -16,8 +16,9 @@ from opsledger.rules.definitions import WorkflowDefinition
 COUNT_MAX = 1000  # of open questions that are looked through for the number beside the navigation
 DECIDED = 20
 
-# One per content version that something waits for or that nobody decided, and one per request that is approved by itself.
-_WAITING_FOR = """
+# How many decisions wait for a person who may approve: nothing that they wrote, asked for or changed. One per content
+# version that something waits for or that nobody decided, and one per request that is approved by itself.
+WAITING_FOR = """
 WITH holds AS (
     SELECT h.operation_id, h.step_id FROM ledger_hold h
      WHERE h.team_id = ANY(%(teams)s) AND h.closed_at IS NULL AND h.reason = 'approval_needed' LIMIT %(most)s
@@ -197,12 +198,6 @@ class Text:
     workflow: str
     definition: WorkflowDefinition  # as it is now: a new version is checked against it
     latest_number: int
-
-
-def waiting_count(team_ids: Sequence[UUID], person_id: UUID) -> int:
-    """How many decisions wait for this person, who may approve: nothing that they wrote, asked for or changed."""
-    rows = named_rows(_WAITING_FOR, {"teams": list(team_ids), "person": person_id, "most": COUNT_MAX})
-    return int(rows[0][0])
 
 
 def decided_lately(team_ids: Sequence[UUID], size: int = DECIDED) -> list[Decided]:

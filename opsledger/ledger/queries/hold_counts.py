@@ -26,26 +26,25 @@ class Counts:
     first_due_opened_at: datetime | None  # when the one that is due first was opened
 
 
-_BY_REASON = """
-SELECT reason, count(*), count(*) FILTER (WHERE id < %s)
-  FROM ledger_hold WHERE team_id = %s AND closed_at IS NULL GROUP BY reason
-"""
-_BY_OWNER = """
-SELECT (SELECT count(*) FROM ledger_hold WHERE team_id = %(team)s AND owner_id = %(person)s AND closed_at IS NULL),
+# A row for each reason, with what is counted over all of them beside it; no row when nothing is open.
+_COUNTS = """
+SELECT reason, count(*), count(*) FILTER (WHERE id < %(hour_ago)s),
+       (SELECT count(*) FROM ledger_hold WHERE team_id = %(team)s AND owner_id = %(person)s AND closed_at IS NULL),
        (SELECT count(*) FROM ledger_hold WHERE team_id = %(team)s AND owner_id IS NULL AND closed_at IS NULL),
        (SELECT count(*) FROM ledger_hold WHERE team_id = %(team)s AND due_at < now() AND closed_at IS NULL),
        (SELECT opened_at FROM ledger_hold WHERE team_id = %(team)s AND closed_at IS NULL ORDER BY due_at, id LIMIT 1)
+  FROM ledger_hold WHERE team_id = %(team)s AND closed_at IS NULL GROUP BY reason
 """
 
 
 def counts(team_id: UUID, person_id: UUID) -> Counts:
     """How many holds each view shows, without the further filters."""
-    hour_ago = floor_id(database_now() - timedelta(seconds=OLD_SECONDS))
+    hour_ago = floor_id(lately_now() - timedelta(seconds=OLD_SECONDS))
     with connection.cursor() as cursor:
-        cursor.execute(_BY_REASON, [hour_ago, team_id])
-        by_reason = {row[0]: row[1:] for row in cursor.fetchall()}
-        cursor.execute(_BY_OWNER, {"team": team_id, "person": person_id})
-        mine, unowned, late, first_due = cursor.fetchone()
+        cursor.execute(_COUNTS, {"team": team_id, "person": person_id, "hour_ago": hour_ago})
+        rows = cursor.fetchall()
+    by_reason = {row[0]: row[1:3] for row in rows}
+    mine, unowned, late, first_due = rows[0][3:] if rows else (0, 0, 0, None)
     return Counts(
         {
             View.MINE: mine,

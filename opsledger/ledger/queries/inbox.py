@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from opsledger.ledger import approvals
-from opsledger.ledger.clock import database_now
+from opsledger.ledger.clock import database_now, lately_now
 from opsledger.ledger.queries.hold_lines import HoldLine, Place, lines_of
 from opsledger.lib.named_rows import named_rows
 from opsledger.rules.states import DESTINATION_REASONS, HoldReason
@@ -67,7 +67,7 @@ def page_of(
     wanted: Wanted, *, after: Place | None = None, before: Place | None = None, size: int = PAGE
 ) -> Page:
     """At most `size` holds, soonest due first, right after or right before a place."""
-    now = database_now()
+    now = lately_now()
     query, parameters = _picked(wanted, now, after=after, before=before, limit=size + 1)
     lines = lines_of(query, parameters)
     more = len(lines) > size
@@ -186,17 +186,23 @@ class Neighbours:
 
 def neighbours(wanted: Wanted, place: Place) -> Neighbours:
     """Only holds about an operation count as neighbours: the others have no page to step to."""
-    now, around = database_now(), []
-    for after, before in ((None, place), (place, None)):
+    now, asked, every = lately_now(), [], []
+    for side, after, before in (("previous", None, place), ("following", place, None)):
         query, parameters = _picked(wanted, now, limit=20, after=after, before=before)
-        found = named_rows(
-            f"SELECT id, operation_id FROM ({query}) x WHERE operation_id IS NOT NULL", parameters
+        asked.append(
+            f"(SELECT '{side}' AS what, id, operation_id, 0 AS count FROM ({query}) x"
+            " WHERE operation_id IS NOT NULL LIMIT 1)"
         )
-        around.append((found[0].id, found[0].operation_id) if found else None)
+        every += parameters
     where, parameters = condition_of(wanted, now)
-    query = (
-        f"SELECT count(*) FROM (SELECT FROM ledger_hold WHERE {where}"
+    asked.append(
+        f"SELECT 'before', NULL, NULL, count(*) FROM (SELECT FROM ledger_hold WHERE {where}"
         f" AND (due_at, id) < (%s, %s) LIMIT {PLACES_MAX}) x"
     )
-    before_count = int(named_rows(query, [*parameters, place.due_at, place.id])[0].count)
-    return Neighbours(around[0], around[1], before_count)
+    rows = named_rows(" UNION ALL ".join(asked), [*every, *parameters, place.due_at, place.id])
+    found = {row.what: row for row in rows}
+    previous, following = (
+        (found[side].id, found[side].operation_id) if side in found else None
+        for side in ("previous", "following")
+    )
+    return Neighbours(previous, following, found["before"].count)
