@@ -19,26 +19,34 @@ COUNT_MAX = 1000  # of open questions that are looked through for the number bes
 DECIDED = 20
 
 # One per content version that something waits for or that nobody decided, and one per request that is approved by itself.
+# What the person recorded is left out, one by one: a version counts while anything that waits for it is somebody else's.
 _WAITING_FOR = """
 WITH holds AS (
     SELECT h.operation_id, h.step_id FROM ledger_hold h
      WHERE h.team_id = ANY(%(teams)s) AND h.closed_at IS NULL AND h.reason = 'approval_needed' LIMIT %(most)s
 ), asking AS (
     SELECT o.content_id, s.content_number, s.id AS step_id, r.author_person_id, r.author,
-           s.content_number IS NULL OR coalesce(r.kind = 'revised', false) AS alone, o.id AS operation_id
+           s.content_number IS NULL OR coalesce(r.kind = 'revised', false) AS alone,
+           EXISTS (SELECT FROM journal_entry e
+                    WHERE e.subject_id = o.id AND e.seq = 1 AND e.actor = 'person:' || %(person)s::text) AS own
       FROM holds h
       JOIN ledger_operation o ON o.id = h.operation_id
       JOIN ledger_step s ON s.id = h.step_id
       LEFT JOIN ledger_revision r ON r.step_id = s.id AND r.number = s.revision
+), versions AS (
+    SELECT content_id, content_number, bool_and(own) AS own FROM asking WHERE NOT alone GROUP BY 1, 2
 )
-SELECT (SELECT count(*) FROM ledger_contentversion v
-         WHERE v.team_id = ANY(%(teams)s)
-           AND v.author_person_id IS DISTINCT FROM %(person)s AND v.requested_by_person_id IS DISTINCT FROM %(person)s
-           AND (v.state = 'proposed' OR v.state = 'approved' AND EXISTS (
-                SELECT FROM asking a WHERE a.content_id = v.of_id AND a.content_number = v.number AND NOT a.alone)))
+SELECT (SELECT count(*) FROM versions w
+          JOIN ledger_contentversion v ON v.of_id = w.content_id AND v.number = w.content_number
+         WHERE NOT w.own AND v.state IN ('proposed', 'approved')
+           AND v.author_person_id IS DISTINCT FROM %(person)s AND v.requested_by_person_id IS DISTINCT FROM %(person)s)
+     + (SELECT count(*) FROM ledger_contentversion v
+         WHERE v.team_id = ANY(%(teams)s) AND v.state = 'proposed'
+           AND NOT EXISTS (SELECT FROM versions w WHERE w.content_id = v.of_id AND w.content_number = v.number)
+           AND v.author_person_id IS DISTINCT FROM %(person)s AND v.requested_by_person_id IS DISTINCT FROM %(person)s)
      + (SELECT count(*) FROM asking a
           LEFT JOIN ledger_contentversion v ON v.of_id = a.content_id AND v.number = a.content_number
-         WHERE a.alone AND a.author_person_id IS DISTINCT FROM %(person)s
+         WHERE a.alone AND NOT a.own AND a.author_person_id IS DISTINCT FROM %(person)s
            AND a.author IS DISTINCT FROM 'person:' || %(person)s::text
            AND v.author_person_id IS DISTINCT FROM %(person)s AND v.requested_by_person_id IS DISTINCT FROM %(person)s)
 """
@@ -202,7 +210,7 @@ class Text:
 
 
 def waiting_count(team_ids: Sequence[UUID], person_id: UUID) -> int:
-    """How many decisions wait for this person, who may approve: nothing that they wrote, asked for or changed."""
+    """How many decisions wait for this person, who may approve: nothing that they wrote, asked for, changed or recorded."""
     rows = _rows(_WAITING_FOR, {"teams": list(team_ids), "person": person_id, "most": COUNT_MAX})
     return int(rows[0][0])
 
