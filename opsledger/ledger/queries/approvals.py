@@ -63,6 +63,13 @@ SELECT * FROM (
             coalesce((SELECT display_name FROM person p WHERE 'person:' || p.id = v.decided_by), v.decided_by)
        FROM ledger_contentversion v
       WHERE v.team_id = ANY(%(teams)s) AND v.state = 'rejected' ORDER BY v.decided_at DESC LIMIT %(size)s)
+    UNION ALL
+    (SELECT j.rejected_at, 'rejected', j.content_version_id, v.content_id, v.number, j.step_id, j.revision, o.title,
+            j.rejected_count, p.display_name
+       FROM ledger_rejection j JOIN person p ON p.id = j.rejected_by_id
+       LEFT JOIN ledger_contentversion v ON v.id = j.content_version_id
+       LEFT JOIN ledger_step s ON s.id = j.step_id LEFT JOIN ledger_operation o ON o.id = s.operation_id
+      WHERE j.team_id = ANY(%(teams)s) ORDER BY j.rejected_at DESC LIMIT %(size)s)
 ) x ORDER BY at DESC LIMIT %(size)s
 """
 _OF_OPERATION = """
@@ -122,7 +129,7 @@ class Decided:
     step_id: UUID | None
     revision: int | None
     title: str | None  # of the one operation
-    count: int | None  # requests that an approval covered
+    count: int | None  # requests that it was made over; None for a version that is rejected itself
     name: str  # who decided
 
 
