@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from opsledger.journal.append import Line, append, body
-from opsledger.ledger.actions.bulk import AtHand, Batch, Begun, Said, begin, begun_before
+from opsledger.ledger.actions.bulk import AtHand, Batch, Begun, Press, Said, begin, begun_before
 from opsledger.ledger.actions.bulk_verbs import ERASED, changes_here
 from opsledger.ledger.actions.change import Change, NewEvidence
 from opsledger.ledger.actions.settle import By, Decision, Refused, answer_change
@@ -88,7 +88,8 @@ def begin_happened(look: Look, shown: str, reason: str, by: By, *, once: UUID) -
 
     `shown`: the digest of what the page showed; anything else by now is ListMoved.
     """
-    known = begun_before(by.person_id, once)
+    press = Press(Verb.HAPPENED, look.line.selection_id, reason, {"list": str(look.line.id)})
+    known = begun_before(by.person_id, once, press)
     if known is not None:
         return Begun(known, False)
     if look.fits:
