@@ -65,7 +65,7 @@ def _install_http() -> None:
         def send(self, request: Any, *args: Any, **kwargs: Any) -> Any:
             reply = super().send(request, *args, **{**kwargs, "stream": True, "proxies": {}})
             reply._content = _read(reply)
-            reply._content_consumed = True  # type: ignore[attr-defined]
+            reply._content_consumed = True
             return reply
 
     class Session(requests.Session):
