@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,10 +30,17 @@ from opsledger.ledger.actions.escalate import record_owners_gone
 from opsledger.ledger.actions.lists import begin_happened, keep_list
 from opsledger.ledger.actions.propose import Thought, open_proposal
 from opsledger.ledger.actions.record import Sent, record_sends
+from opsledger.ledger.actions.replay_items import record_items_started
+from opsledger.ledger.actions.replay_stops import record_replays_stopped
+from opsledger.ledger.actions.replays import open_replay, settle_resume_replay
 from opsledger.ledger.actions.settle import By, Decision, settle_assign, settle_hold
-from opsledger.ledger.models import Attempt, BulkRun, Destination, Hold, Notice, Proposal, Step
+from opsledger.ledger.clock import database_now
+from opsledger.ledger.models import Attempt, BulkRun, Destination, Hold, Notice, Proposal, Replay, Step
 from opsledger.ledger.queries.bulk import groups_of, remaining
 from opsledger.ledger.queries.lists import list_of, look
+from opsledger.ledger.queries.replay_plans import plan, scope_of_ids
+from opsledger.ledger.replay_plan import freeze, thaw
+from opsledger.lib.ids import public
 from opsledger.rules.answers import Answer
 from opsledger.rules.bulk import Verb
 from opsledger.rules.content import AuthorKind
@@ -43,7 +51,8 @@ from tests.bulk import begun, counts, ran, results, selected
 from tests.console.scenes import Scenes
 from tests.desk import Desk, step_identity
 from tests.ledger.test_statements_in_the_ledger import late_reply, plan_by, stated
-from tests.replaying import effects, opened_by, unknown
+from tests.people import client_of
+from tests.replaying import effects, opened_by, start_of, unknown
 
 SYSTEM = By("token:flow", "flow")
 
@@ -181,6 +190,75 @@ def test_nothing_is_assigned_to_somebody_who_is_gone_by_then(
     assert results(run) == {hold.pk: ("refused", "Its new owner is not in the team any more.")}
     hold.refresh_from_db()
     assert (hold.owner_id, hold.version) == (None, 1)
+
+
+# A replay in somebody's name
+
+
+def replay_of_maria(scenes: Scenes, maria: Person) -> Replay:
+    """Over two rejected steps, of which the first was begun while Maria was an owner; both may go by its rate."""
+    operations, by = [scenes.rejected() for _ in range(2)], by_person(maria)
+    team = scenes.desk.team.pk
+    made = plan(team, scope_of_ids(team, [one.id for one in operations]), database_now())
+    start = start_of(made, per_second={"crm_classic": 1.0})
+    replay = open_replay(thaw(freeze(made, maria.pk), team, maria.pk), start, by).replay
+    assert record_items_started() == 1
+    replay.destinations.update(tokens=5.0)
+    return replay
+
+
+@pytest.mark.parametrize("lose", LOST, ids=[one.__name__ for one in LOST])
+@pytest.mark.parametrize("turn", [replays.run_once, record_items_started, record_replays_stopped])
+def test_a_replay_goes_no_further_than_its_persons_rights(
+    scenes: Scenes, maria: Person, lose: Callable[[Scenes, Person], None], turn: Callable[[], object]
+) -> None:
+    """Whichever part of a turn comes first."""
+    replay = replay_of_maria(scenes, maria)
+    lose(scenes, maria)
+
+    turn()
+    record_items_started()
+
+    replay.refresh_from_db()
+    assert (replay.state, replay.version, replay.waiting_count) == ("paused", 2, 1)
+    line = Entry.objects.get(subject_id=replay.pk, kind="replay_paused")
+    assert line.actor == "engine"
+    assert json.loads(line.body) == {"cause": "not_allowed_any_more", "person": str(maria.pk)}
+    assert told(scenes.owner).count("replay_stopped") == 1
+    assert "replay_stopped" not in told(maria)
+    call_command("verify_ledger")
+
+
+def test_a_replay_of_somebody_who_is_an_owner_still_runs_on(scenes: Scenes, maria: Person) -> None:
+    actions.set_roles(maria, scenes.desk.team, [Role.OWNER, Role.VIEWER])
+    replay = replay_of_maria(scenes, maria)
+    replays.run_once()
+    replay.refresh_from_db()
+    assert (replay.state, replay.waiting_count) == ("running", 0)
+
+
+def test_an_owner_resumes_it_in_their_own_name(scenes: Scenes, maria: Person) -> None:
+    replay = replay_of_maria(scenes, maria)
+    became_a_viewer(scenes, maria)
+    replays.run_once()
+    page = client_of(scenes.owner).get(f"/replays/{public('rpl', replay.pk)}/").content.decode()
+    assert (
+        "It paused by itself: Maria, in whose name it began steps, may not start replays here any more."
+        in page
+    )
+    assert "An owner may resume it, in their own name from then on, or abort it." in page
+
+    settle_resume_replay(replay.pk, 2, "I looked at the plan.", by_person(scenes.owner))
+    replays.run_once()
+
+    lines = Entry.objects.filter(kind="replayed").order_by("at", "subject_id")
+    assert [one.actor for one in lines] == [f"person:{maria.pk}", f"person:{scenes.owner.pk}"]
+    assert [json.loads(one.body).get("started_by") for one in lines] == [None, f"person:{maria.pk}"]
+    page = client_of(scenes.owner).get(f"/operations/{public('op', lines[1].subject_id)}/").content.decode()
+    assert "Maria started the replay." in page
+    replay.refresh_from_db()
+    assert (replay.started_by_id, replay.resumed_by_id) == (maria.pk, scenes.owner.pk)
+    call_command("verify_ledger")
 
 
 # One run that the database does not let through

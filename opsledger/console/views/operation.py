@@ -468,8 +468,8 @@ def _actors(told: Any) -> set[str]:
     named = [entry.body.get(name) for entry in told.told for name in ("owner", "from", "to")]
     given = (one for entry in told.told for one in (entry.body.get("given") or {}).values())
     owners = {f"person:{one}" for one in named if isinstance(one, str)}
-    proposers = {str(entry.body["proposed_by"]) for entry in told.told if entry.body.get("proposed_by")}
-    return actors | owners | proposers | {f"person:{one['owner']}" for one in given}
+    beside = (entry.body.get(name) for entry in told.told for name in ("proposed_by", "started_by"))
+    return actors | owners | {str(one) for one in beside if one} | {f"person:{one['owner']}" for one in given}
 
 
 def _before(request: ConsoleRequest) -> int | None:
