@@ -17,6 +17,7 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 
 from opsledger.accounts import actions
+from opsledger.accounts.absences import add_absence
 from opsledger.accounts.models import Person
 from opsledger.accounts.roles import Role
 from opsledger.console.forms import by_person
@@ -120,6 +121,50 @@ def test_whoever_gets_a_hold_first_those_whom_it_concerns_are_still_told(
     sweep.run_once()
     whom = [scenes.owner] if give is when_the_owner_left and kind == "disputed" else [maria]
     assert [kind in told(one) for one in whom] == [True]
+
+
+# Who gives it to Maria, while who is away for whom; and who is told.
+AWAY: dict[str, tuple[list[tuple[str, str]], str, str]] = {
+    "she is there": ([], "flow", "Maria"),
+    "she is away": ([("Maria", "Jon")], "flow", "Jon"),
+    "her deputy is away, too": ([("Maria", "Jon"), ("Jon", "Ann")], "flow", "Ann"),
+    "her deputy gives it": ([("Maria", "Jon")], "Jon", "Maria"),
+    "she takes it herself": ([("Maria", "Jon")], "Maria", ""),
+}
+
+
+@pytest.mark.parametrize(("absences", "giver", "whom"), AWAY.values(), ids=AWAY.keys())
+@pytest.mark.parametrize("give", ["by hand", "by a bulk run"])
+def test_what_is_given_to_somebody_who_is_away_is_told_to_whoever_stands_in(
+    scenes: Scenes, maria: Person, give: str, absences: list[tuple[str, str]], giver: str, whom: str
+) -> None:
+    people = {"Maria": maria} | {name: scenes.member(name, Role.OWNER) for name in ("Jon", "Ann")}
+    now = timezone.now()
+    for who, deputy in absences:
+        span = {"begins_at": now - timedelta(hours=1), "ends_at": now + timedelta(hours=1)}
+        add_absence(people[who], scenes.desk.team, people[deputy], **span)
+    hold = scenes.hold(scenes.unknown())
+    by = by_person(people[giver]) if giver in people else by_person(scenes.owner)
+    if give == "by hand":
+        settle_assign([hold.pk], maria.pk, by)
+    else:
+        run = ran(selected([hold], by), Verb.ASSIGN, by, facts={"owner": str(maria.pk)})
+        assert counts(run) == {"done": 1}
+    sweep.run_once()
+    assert {name: told(who) for name, who in people.items() if told(who)} == (
+        {whom: ["assigned"]} if whom else {}
+    )
+    hold.refresh_from_db()
+    assert hold.owner == maria  # it stays theirs
+
+
+def test_somebody_for_whom_nobody_stands_in_is_told_themselves(scenes: Scenes, maria: Person) -> None:
+    jon, now = scenes.member("Jon", Role.OWNER), timezone.now()
+    span = {"begins_at": now - timedelta(hours=1), "ends_at": now + timedelta(hours=1)}
+    add_absence(maria, scenes.desk.team, jon, **span)
+    actions.deactivate_person(jon)
+    settle_assign([scenes.hold(scenes.unknown()).pk], maria.pk, SYSTEM)
+    assert told(maria) == ["assigned"]
 
 
 def test_a_request_that_nobody_may_approve_is_told_to_the_one_who_has_it(scenes: Scenes) -> None:

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
+from opsledger.accounts.absences import stand_in_for
 from opsledger.journal.append import Line, append, body, keep_text
 from opsledger.ledger.actions import revise
 from opsledger.ledger.actions.change import Change, Changed, NewEvidence, change_here
@@ -20,6 +21,7 @@ from opsledger.ledger.actions.proposed import Accepted, NotOpen, accept_here
 from opsledger.ledger.actions.record import statement_evidence
 from opsledger.ledger.actions.references import once_more, references_of, taken_by_other, taken_from
 from opsledger.ledger.approvals import replaced_by
+from opsledger.ledger.clock import database_now
 from opsledger.ledger.definitions import reference_key
 from opsledger.ledger.models import ContentVersion, Hold
 from opsledger.ledger.models import Operation as OperationRow
@@ -473,12 +475,21 @@ def settle_assign(
 
 
 def tell_owner(hold_ids: Collection[UUID], owner_id: Any, by: By) -> None:
-    """Of what others gave them; what they took themselves they know."""
+    """Of what others gave them; what they took themselves they know. While they are away whoever stands in is told."""
     if owner_id is None or by.person_id == owner_id:
         return
-    given = Hold.objects.filter(pk__in=hold_ids)
-    people = frozenset({owner_id})
-    tell_here(News(NoticeKind.ASSIGNED, hold.team_id, people, hold=hold) for hold in given)
+    given = list(Hold.objects.filter(pk__in=hold_ids))
+    now = database_now()
+    told = {team_id: _told_for(owner_id, team_id, now, by) for team_id in {hold.team_id for hold in given}}
+    tell_here(
+        News(NoticeKind.ASSIGNED, hold.team_id, frozenset({told[hold.team_id]}), hold=hold) for hold in given
+    )
+
+
+def _told_for(owner_id: UUID, team_id: UUID, now: datetime, by: By) -> UUID:
+    """The owner or their deputy; the owner, too, where nobody is there, and where the deputy gave it themselves."""
+    there = stand_in_for(owner_id, team_id, now)
+    return owner_id if there is None or there == by.person_id else there
 
 
 def on_subject(hold: Hold, kind: str, by: By, facts: Mapping[str, Any]) -> Line:
