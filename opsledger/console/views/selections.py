@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
+from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.http import Http404, HttpResponse, QueryDict
@@ -184,7 +185,10 @@ def selection_of_teams(request: ConsoleRequest, text: str) -> SelectionLine:
     number = ids.parse("sel", text)
     line = bulk.selection_of(number, request.team_ids) if number else None
     if line is None:
-        raise Http404(_("There is no such selection in your teams."))
+        gone = _(
+            "There is no such selection in your teams. One with which nothing is done goes after %(days)s days."
+        )
+        raise Http404(gone % {"days": settings.KEEP_UNUSED_SELECTIONS_DAYS})
     return line
 
 

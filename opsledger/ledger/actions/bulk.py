@@ -100,6 +100,12 @@ def _too_many() -> str:
     return f"More than {HOLDS_MAX:,} holds match; one selection takes at most that many. Narrow the view."
 
 
+def lock_selection(selection_id: UUID) -> None:
+    """FOR NO KEY UPDATE on ledger_selection: it is used from now on. Refused where it went away, unused for long."""
+    if not Selection.objects.select_for_update(no_key=True).filter(pk=selection_id).exists():
+        raise Refused("This selection was removed, because nothing was done with it for long. Select again.")
+
+
 # Beginning
 
 
@@ -199,7 +205,7 @@ def _begin(
     given: Mapping[UUID, Mapping[str, Any]],
     left: Mapping[UUID, str],
 ) -> Begun:
-    Selection.objects.select_for_update(no_key=True).get(pk=selection.pk)
+    lock_selection(selection.pk)
     known = begun_before(by.person_id, once, Press(verb, reason=texts["reason"]))
     if known is not None:
         return Begun(known, False)
