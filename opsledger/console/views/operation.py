@@ -18,6 +18,7 @@ from opsledger.accounts.models import Person, Team
 from opsledger.accounts.roles import Permission, Role, allowed, members_of
 from opsledger.console import answer_proposals, decision, desk, disputes, duplicates, story, wording
 from opsledger.console.evidence import evidence_file, shown_content, shown_params, shown_request
+from opsledger.console.evidence_words import sentence_of
 from opsledger.console.filters import VIEWS, InboxFilter
 from opsledger.console.forms import by_person, version_of
 from opsledger.console.http import ConsoleRequest, conflict, page, see_other, unprocessable
@@ -444,7 +445,7 @@ def _evidence_line(one: EvidenceLine) -> dict[str, Any]:
     return {
         "public": ids.public("ev", one.id),
         "icon": {"lookup": "search", "reply": "attempt", "statement": "user"}.get(one.kind, "event"),
-        "sentence": one.sentence or one.says.replace("_", " "),
+        "sentence": sentence_of(one),
         "at": one.received_at,
         "late": one.late,
         "step": one.step,
@@ -639,6 +640,7 @@ def _evidence(request: ConsoleRequest, operation: str, evidence: str, *, reveal:
         "op": ids.public("op", view.record.id),
         "line": line,
         "public": evidence,
+        "sentence": sentence_of(line),
         "kind": wording.evidence_word(line.kind),
         "outcome": story.looked_word(line.says) if line.kind == "lookup" else "",
         "content": plain if reveal else masked,
