@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opsledger.console.wording import label
+from opsledger.console.wording.answers import label
 from opsledger.ledger.queries.timeline import EvidenceLine
 from opsledger.rules.answers import Answer
 

@@ -16,6 +16,7 @@ from opsledger.rules.definitions import (
     WorkflowDefinition,
     from_json,
 )
+from opsledger.rules.rendering import CompiledRequest, compiled
 
 
 @lru_cache(maxsize=2048)  # versions never change
@@ -39,6 +40,13 @@ def source(version_id: UUID) -> SourceDefinition:
     found = _parsed(version_id)
     assert isinstance(found, SourceDefinition)
     return found
+
+
+@lru_cache(maxsize=4096)
+def request(destination_version_id: UUID, action: str) -> CompiledRequest:
+    """The action's request, ready to be rendered."""
+    found = destination(destination_version_id)
+    return compiled(found.actions[action], found.base_url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,4 +78,5 @@ def reference_key(reference: str) -> str:
 def forget_parsed() -> None:
     """For tests, whose databases come and go."""
     _parsed.cache_clear()
+    request.cache_clear()
     asks_for.cache_clear()

@@ -12,11 +12,10 @@ from uuid import UUID
 from opsledger.ledger import definitions
 from opsledger.lib.ids import public
 from opsledger.lib.strict_json import loads_stored
-from opsledger.rules.definition_types import ActionDefinition
 from opsledger.rules.identity import idempotency_key
 from opsledger.rules.next_step import Rendered
 from opsledger.rules.record import Operation, Step
-from opsledger.rules.rendering import Missing, RenderedRequest, render_request
+from opsledger.rules.rendering import CompiledRequest, Missing, RenderedRequest
 
 if TYPE_CHECKING:
     from opsledger.ledger.records import Loaded
@@ -68,10 +67,10 @@ def render(
     content: Mapping[str, Any] | None = None,
 ) -> Outgoing | Missing:
     """The step's request from the parameters, the content it shows, and what the earlier steps brought."""
-    action = definitions.destination(destination_version_id).actions[step.action]
     whose = Whose(loaded.team_id, loaded.operation_id, loaded.id, step.name, loaded.identities[step.number])
     brought = {earlier.name: earlier.reference for earlier in operation.earlier(step) if earlier.reference}
-    rendered = render_for(whose, destination_version_id, action, params, step.revision, brought, content)
+    request = definitions.request(destination_version_id, step.action)
+    rendered = render_for(whose, request, params, step.revision, brought, content)
     if isinstance(rendered, Missing):
         return rendered
     return replace(rendered, content_number=step.content_number) if step.content_number else rendered
@@ -79,8 +78,7 @@ def render(
 
 def render_for(
     whose: Whose,
-    destination_version_id: UUID,
-    action: ActionDefinition,
+    request: CompiledRequest,
     params: Mapping[str, Any],
     revision: int = 1,
     references: Mapping[str, str] | None = None,
@@ -88,21 +86,10 @@ def render_for(
 ) -> Outgoing | Missing:
     """The same without a record: of a step that has none yet."""
     key = idempotency_key(
-        whose.team_id.bytes,
-        whose.operation_id,
-        whose.step,
-        revision,
-        length_max=action.profile.protection.key_length_max,
+        whose.team_id.bytes, whose.operation_id, whose.step, revision, length_max=request.key_length_max
     )
-    rendered = render_request(
-        action,
-        params=params,
-        step_identity=whose.identity,
-        references=references or {},
-        key=key,
-        base_url=definitions.destination(destination_version_id).base_url,
-        operation_id=public("op", whose.id),
-        content=content,
+    rendered = request.render(
+        params, whose.identity, references or {}, key, operation_id=public("op", whose.id), content=content
     )
     return rendered if isinstance(rendered, Missing) else Outgoing(rendered, key, revision)
 
@@ -135,6 +122,11 @@ def params_of(loaded: Loaded, number: int) -> dict[str, Any]:
     params = read_params(loaded.params or "{}")
     if number in loaded.revised:
         params |= read_params(loaded.revised[number])
+    return present(params)
+
+
+def present(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that have a value: null is as good as none."""
     return {name: value for name, value in params.items() if value is not None}
 
 

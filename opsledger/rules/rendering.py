@@ -9,20 +9,51 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from decimal import Decimal
-from json.encoder import encode_basestring_ascii
-from math import isfinite
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
-from urllib.parse import quote
 
 from opsledger.rules.building import Problems
 from opsledger.rules.definition_types import ActionDefinition, DestinationDefinition
+from opsledger.rules.filling import (
+    Find,
+    Values,
+    Write,
+    WriteIfThere,
+    address_writer,
+    as_text,
+    finder,
+    header_writer,
+    json_text,
+    json_writer,
+    object_writer,
+    query_writer,
+)
 from opsledger.rules.profile import Protection, ProtectionKind
-from opsledger.rules.reading import Number
 from opsledger.rules.sendable import unsendable
-from opsledger.rules.templates import ABSENT, Absent, look_up, parse, whole
+from opsledger.rules.templates import ABSENT, parse, placeholders
+
+__all__ = [
+    "MASK",
+    "CompiledRequest",
+    "Missing",
+    "RenderedRequest",
+    "as_text",
+    "compiled",
+    "json_text",
+    "keyless_digest",
+    "mask",
+    "mask_fields",
+    "record_page",
+    "render_read",
+    "render_request",
+    "render_search",
+    "render_text",
+    "request_digest",
+]
+
+Pairs = tuple[tuple[str, str], ...]
 
 MASK = "••••"
 _SHOWN_MAX = 4  # characters of a sensitive value that stay readable
@@ -74,30 +105,139 @@ def render_request(
     operation_id: str = "",
     content: Mapping[str, Any] | None = None,
 ) -> RenderedRequest | Missing:
-    """The request of a step, or what it lacks or holds that can't be sent.
+    """The request of a step, by templates that are compiled for this once."""
+    request = compiled(action, base_url)
+    return request.render(params, step_identity, references, key, operation_id=operation_id, content=content)
 
-    `references` are those of earlier steps by name; `base_url` is resolved; `operation_id` is our public id.
-    """
-    values = {
-        "params": params,
-        "content": content or {},
-        "step": {"identity": step_identity},
-        "steps": {name: {"reference": reference} for name, reference in references.items()},
-        "operation": {"id": operation_id},
-    }
-    problems, request = Problems(), action.request
-    url = _url(base_url, request.path, request.query, values, problems)
-    headers = [(name, _header(name, value, values, problems)) for name, value in request.headers]
-    body = None if request.body is None else _body(request.body, values, problems)
-    protection = action.profile.protection
-    placed = protection.key_in if protection.kind in _KEYED else ""
-    if placed and len(key) > protection.key_length_max:
-        problems.add("key", f"is longer than the {protection.key_length_max} characters that fit")
-    if problems:
-        return Missing(tuple(problems.found))
-    made = _request(request.method, url, headers, body, placed, key)
-    wrong = unsendable(made.method, made.url, made.headers, made.body)
-    return Missing(wrong) if wrong else made
+
+def compiled(action: ActionDefinition, base_url: str) -> CompiledRequest:
+    """The action's request at this address, which is resolved: compile it once, render it often."""
+    request, protection = action.request, action.profile.protection
+    where, _, place = (protection.key_in if protection.kind in _KEYED else "").partition(":")
+    headers = tuple((name, header_writer(name, value)) for name, value in request.headers)
+    if request.body is not None and not any(name.lower() == "content-type" for name, _ in headers):
+        headers = (*headers, ("Content-Type", header_writer("Content-Type", "application/json")))
+    made = CompiledRequest(
+        method=request.method,
+        url=_url(base_url, request.path, request.query),
+        headers=headers,
+        body=None if request.body is None else json_writer(request.body),
+        keyed_body=object_writer(_with_key(request.body, place.split("."))) if where == "body" else None,
+        key_header=place if where == "header" else "",
+        key_length_max=protection.key_length_max,
+    )
+    if any(placeholders([request.path, *(value for _, value in (*request.query, *request.headers))])):
+        return made
+    return replace(made, fixed=made.fixed_envelope())
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledRequest:
+    """An action's request with its templates ready to be filled."""
+
+    method: str
+    url: Write
+    headers: tuple[tuple[str, Write], ...]
+    body: WriteIfThere | None
+    keyed_body: Write | None  # where the key stands in the body
+    key_header: str  # "" where it stands in none
+    key_length_max: int
+    fixed: _Envelope | None = None  # all but body and key, where nothing of it is filled in
+
+    def render(
+        self,
+        params: Mapping[str, Any],
+        step_identity: str,
+        references: Mapping[str, str],
+        key: str,
+        *,
+        operation_id: str = "",
+        content: Mapping[str, Any] | None = None,
+    ) -> RenderedRequest | Missing:
+        """The request of a step, or what it lacks or holds that can't be sent.
+
+        `references` are those of earlier steps by name; `operation_id` is our public id.
+        """
+        values: dict[str, Any] = {
+            "params": params,
+            "content": content or {},
+            "step": {"identity": step_identity},
+            "steps": {name: {"reference": reference} for name, reference in references.items()},
+            "operation": {"id": operation_id},
+        }
+        problems = Problems()
+        envelope = self.fixed or self._envelope(values, problems)
+        text = "" if self.body is None else self.body(values, problems)
+        if text is None:
+            problems.add("body", "is missing")
+        if len(key) > self.key_length_max and (self.key_header or self.keyed_body):
+            problems.add("key", f"is longer than the {self.key_length_max} characters that fit")
+        if problems or text is None:
+            return Missing(tuple(problems.found))
+        body = keyed = text.encode("ascii")
+        if self.keyed_body is not None:
+            keyed = self.keyed_body({**values, "key": {"value": key}}, problems).encode("ascii")
+        return envelope.closed(body, keyed, key)
+
+    def _envelope(self, values: Values, problems: Problems) -> _Envelope:
+        url = self.url(values, problems)
+        headers = tuple([(name, write(values, problems)) for name, write in self.headers])
+        return _Envelope.of(self.method, url, headers, self.key_header)
+
+    def fixed_envelope(self) -> _Envelope | None:
+        """The envelope of every request; None where something is wrong with it, which each request then says."""
+        problems = Problems()
+        envelope = self._envelope({}, problems)
+        sample = envelope.closed(b"{}", b"{}", "key")
+        names = {name.lower() for name, _ in envelope.headers}
+        if problems or isinstance(sample, Missing) or "content-length" in names:
+            return None
+        return replace(envelope, sendable=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Envelope:
+    """Everything of a request but its body and its key, and what its digests begin with."""
+
+    method: str
+    url: str
+    headers: Pairs
+    key_header: str
+    start: bytes
+    keyed_start: bytes
+    sendable: bool = False  # it is known that no body and no plain key make it one that can't be sent
+
+    @classmethod
+    def of(cls, method: str, url: str, headers: Pairs, key_header: str) -> _Envelope:
+        start = _digest_start(method, url, headers)
+        keyed = _digest_start(method, url, headers, key_header) if key_header else start
+        return cls(method, url, headers, key_header, start, keyed)
+
+    def closed(self, bare: bytes, keyed: bytes, key: str) -> RenderedRequest | Missing:
+        """With its body, as it is sent and as it is without the key."""
+        headers = (*self.headers, (self.key_header, key)) if self.key_header else self.headers
+        if not (self.sendable and key.isalnum() and key.isascii()):
+            wrong = unsendable(self.method, self.url, headers, keyed)
+            if wrong:
+                return Missing(wrong)
+        content_digest = digest = hashlib.sha256(self.start + _sized(bare)).hexdigest()
+        if self.key_header:
+            digest = hashlib.sha256(self.keyed_start + _sized_text(key) + _sized(keyed)).hexdigest()
+        elif keyed is not bare:
+            digest = hashlib.sha256(self.start + _sized(keyed)).hexdigest()
+        return RenderedRequest(self.method, self.url, headers, keyed, digest, content_digest)
+
+
+def _with_key(body: Any, path: list[str]) -> Any:
+    """The body's template with a place for the key."""
+    inner = "{key.value}" if len(path) == 1 else _with_key(body.get(path[0], {}), path[1:])
+    return {**body, path[0]: inner}
+
+
+@lru_cache(maxsize=1024)
+def _url(base_url: str, path: str, query: Pairs) -> Write:
+    base, write = base_url.rstrip("/"), query_writer(path, query, _SAFE_PATH)
+    return lambda values, problems: base + write(values, problems)
 
 
 def render_search(
@@ -112,10 +252,8 @@ def render_search(
     if action.search is None:
         raise ValueError("this action has no search")
     values = {"step": {"identity": step_identity}, "params": params or {}, "operation": {"id": operation_id}}
-    problems = Problems()
-    url = _url(base_url, action.search.path, action.search.query, values, problems)
-    return (
-        Missing(tuple(problems.found)) if problems else _request(action.search.method, url, [], None, "", "")
+    return _without_body(
+        action.search.method, _url(base_url, action.search.path, action.search.query), values
     )
 
 
@@ -123,9 +261,16 @@ def render_read(action: ActionDefinition, reference: str, base_url: str) -> Rend
     """The read of one record by its reference. ValueError when the action has none."""
     if action.read is None:
         raise ValueError("this action has no read")
+    return _without_body("GET", _url(base_url, action.read.path, ()), {"reference": reference})
+
+
+def _without_body(method: str, write_url: Write, values: Values) -> RenderedRequest | Missing:
     problems = Problems()
-    url = _url(base_url, action.read.path, (), {"reference": reference}, problems)
-    return Missing(tuple(problems.found)) if problems else _request("GET", url, [], None, "", "")
+    url = write_url(values, problems)
+    if problems:
+        return Missing(tuple(problems.found))
+    digest = request_digest(method, url, (), b"")
+    return RenderedRequest(method, url, (), b"", digest, digest)
 
 
 def record_page(destination: DestinationDefinition, reference: str = "", identity: str = "") -> str:
@@ -133,7 +278,7 @@ def record_page(destination: DestinationDefinition, reference: str = "", identit
     values = {"reference": reference or None, "identity": identity or None}
     for template in (destination.record_url, destination.search_url):
         problems = Problems()
-        address = _encoded(template, values, problems, safe=_SAFE_ADDRESS) if template else ""
+        address = address_writer(template, safe=_SAFE_ADDRESS)(values, problems) if template else ""
         if address and not problems:
             return destination.base_url.rstrip("/") + address if address.startswith("/") else address
     return ""
@@ -141,8 +286,18 @@ def record_page(destination: DestinationDefinition, reference: str = "", identit
 
 def render_text(template: str, values: Mapping[str, Any]) -> str:
     """A title for people; a value that is missing shows as an ellipsis."""
-    shown = (part if isinstance(part, str) else look_up(values, part.path) for part in parse(template))
-    return "".join("…" if isinstance(part, Absent) else as_text(part) for part in shown)
+    return "".join(
+        [part if isinstance(part, str) else _shown(part(values)) for part in _title_parts(template)]
+    )
+
+
+@lru_cache(maxsize=1024)
+def _title_parts(template: str) -> tuple[str | Find, ...]:
+    return tuple(part if isinstance(part, str) else finder(part.path) for part in parse(template))
+
+
+def _shown(found: Any) -> str:
+    return "…" if found is ABSENT else as_text(found)
 
 
 def mask(value: Any) -> str:
@@ -169,61 +324,6 @@ def _replaced(body: Any, path: list[str]) -> Any:
     return {**body, path[0]: inner}
 
 
-def as_text(value: Any) -> str:
-    """A value in the middle of a text: numbers by their digits, the rest as JSON writes it."""
-    if isinstance(value, str):
-        return str.__str__(value)
-    return str(value) if isinstance(value, Decimal) else json_text(value)
-
-
-def json_text(value: Any) -> str:
-    """JSON in one form only: ASCII, names sorted, no blanks, numbers with their original digits.
-
-    Half of a surrogate pair and NUL become escapes. ValueError for what JSON can't say (NaN, a date, bytes).
-    """
-    if isinstance(value, Number):
-        return str.__str__(value)
-    if isinstance(value, str):
-        return encode_basestring_ascii(value)
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, int):
-        return int.__repr__(value)
-    if isinstance(value, Decimal) and value.is_finite():
-        return str(value)
-    if isinstance(value, float) and isfinite(value):
-        return repr(value)
-    if isinstance(value, list | tuple):
-        return f"[{','.join([json_text(item) for item in value])}]"
-    if isinstance(value, dict | Mapping):  # a dict is known at once
-        pairs = [f"{encode_basestring_ascii(name)}:{json_text(value[name])}" for name in sorted(value)]
-        return f"{{{','.join(pairs)}}}"
-    raise ValueError(f"JSON has no {type(value).__name__}")
-
-
-# Parts of a request
-
-
-def _request(
-    method: str, url: str, headers: list[tuple[str, str]], body: Any, placed: str, key: str
-) -> RenderedRequest:
-    if body is not None and not any(name.lower() == "content-type" for name, _ in headers):
-        headers = [*headers, ("Content-Type", "application/json")]
-    bare = b"" if body is None else json_text(body).encode("ascii")
-    content_digest = request_digest(method, url, headers, bare)
-    where, _, place = placed.partition(":")
-    keyed_headers = [*headers, (place, key)] if where == "header" else headers
-    keyed = json_text(_with_key(body, place.split("."), key)).encode("ascii") if where == "body" else bare
-    digest = request_digest(method, url, keyed_headers, keyed)
-    return RenderedRequest(method, url, tuple(keyed_headers), keyed, digest, content_digest)
-
-
-def _with_key(body: Any, path: list[str], key: str) -> Any:
-    if len(path) == 1:
-        return {**body, path[0]: key}
-    return {**body, path[0]: _with_key(body.get(path[0], {}), path[1:], key)}
-
-
 def keyless_digest(
     protection: Protection, method: str, url: str, headers: list[tuple[str, str]], body: bytes, parsed: Any
 ) -> str:
@@ -248,90 +348,26 @@ def _without_key(body: Any, path: list[str]) -> Any:
     return {**body, path[0]: _without_key(body[path[0]], path[1:])}
 
 
-def request_digest(method: str, url: str, headers: list[tuple[str, str]], body: bytes) -> str:
+def request_digest(method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes) -> str:
     """Every part with its length before it, so that no part can lend bytes to its neighbour."""
-    texts = [method, url, str(len(headers))]
+    return hashlib.sha256(_digest_start(method, url, headers) + _sized(body)).hexdigest()
+
+
+def _digest_start(
+    method: str, url: str, headers: Sequence[tuple[str, str]], one_more: str | None = None
+) -> bytes:
+    """What a digest is fed before the body. `one_more`: the name of a last header, whose value is still to come."""
+    texts = [method, url, str(len(headers) + (one_more is not None))]
     for name, value in headers:
         texts += (name.lower(), value)
-    fed = [_DIGEST_FORMAT]
-    for part in [*(text.encode("utf-8", "surrogatepass") for text in texts), body]:
-        fed += (len(part).to_bytes(8, "big"), part)
-    return hashlib.sha256(b"".join(fed)).hexdigest()
+    if one_more is not None:
+        texts.append(one_more.lower())
+    return _DIGEST_FORMAT + b"".join([_sized_text(text) for text in texts])
 
 
-def _body(template: Any, values: Mapping[str, Any], problems: Problems) -> Any:
-    if isinstance(template, str):
-        return _value(template, values, problems)
-    if isinstance(template, dict | Mapping):  # a dict is known at once
-        filled = {name: _body(inner, values, problems) for name, inner in template.items()}
-        return {name: value for name, value in filled.items() if value is not ABSENT}
-    if isinstance(template, list | tuple):
-        return [value for inner in template if (value := _body(inner, values, problems)) is not ABSENT]
-    return template
+def _sized_text(text: str) -> bytes:
+    return _sized(text.encode("utf-8", "surrogatepass"))
 
 
-def _value(template: str, values: Mapping[str, Any], problems: Problems) -> Any:
-    """A value with its type, or a text; ABSENT for an optional one that is not there."""
-    alone = whole(template)
-    if alone is None:
-        return "".join(_texts(template, values, problems))
-    found = look_up(values, alone.path)
-    if isinstance(found, Absent) and not alone.optional:
-        problems.add(alone.name, "is missing")
-    return found
-
-
-def _texts(template: str, values: Mapping[str, Any], problems: Problems) -> Iterable[str]:
-    for part in parse(template):
-        if isinstance(part, str):
-            yield part
-            continue
-        found = look_up(values, part.path)
-        if isinstance(found, Absent) and not part.optional:
-            problems.add(part.name, "is missing")
-        yield "" if isinstance(found, Absent) else as_text(found)
-
-
-def _header(name: str, template: str, values: Mapping[str, Any], problems: Problems) -> str:
-    text = "".join(_texts(template, values, problems))
-    if not (text.isascii() and all(char == "\t" or char.isprintable() for char in text)):
-        problems.add(f"header {name}", "would hold a line break or a character that headers can't carry")
-    return text
-
-
-def _url(
-    base_url: str,
-    path: str,
-    query: Iterable[tuple[str, str]],
-    values: Mapping[str, Any],
-    problems: Problems,
-) -> str:
-    address = base_url.rstrip("/") + _encoded(path, values, problems, safe=_SAFE_PATH, in_path=True)
-    pairs = [f"{_quoted(name)}={_encoded(value, values, problems)}" for name, value in query]
-    return f"{address}?{'&'.join(pairs)}" if pairs else address
-
-
-def _encoded(
-    template: str, values: Mapping[str, Any], problems: Problems, *, safe: str = "", in_path: bool = False
-) -> str:
-    """Values percent-encoded whole; of the template's own text all but the `safe` characters.
-
-    In a path an empty value would name another resource, and `.` or `..` would climb: both are refused.
-    """
-    encoded = ""
-    for part in parse(template):
-        if isinstance(part, str):
-            encoded += quote(part, safe=safe)
-            continue
-        found = look_up(values, part.path)
-        text = "" if isinstance(found, Absent) else as_text(found)
-        if isinstance(found, Absent) and not part.optional:
-            problems.add(part.name, "is missing")
-        elif in_path and text in {"", ".", ".."}:
-            problems.add(part.name, "can't stand in an address: it is empty or only dots")
-        encoded += _quoted(text)
-    return encoded
-
-
-def _quoted(text: str) -> str:
-    return quote(text, safe="", errors="surrogatepass")
+def _sized(part: bytes) -> bytes:
+    return len(part).to_bytes(8, "big") + part

@@ -14,7 +14,7 @@ from people import client_of
 from scenes import Scenes, path_of
 
 from opsledger.console.evidence_words import sentence_of
-from opsledger.console.wording import label
+from opsledger.console.wording.answers import label
 from opsledger.ledger.queries.timeline import EvidenceLine
 from opsledger.rules.answers import Answer
 

@@ -19,8 +19,8 @@ from opsledger.engine.bounded import REPLY_BYTES_MAX
 from opsledger.engine.messages import Message
 from opsledger.engine.notices import send_to_service
 from opsledger.engine.services import BadAddress, instantiate, read_address
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.mailings import Tried, claim_mailings, open_mailings, record_mailing
-from opsledger.ledger.actions.settle import By
 from opsledger.ledger.actions.telling import ask_for_test, remove_channel
 from opsledger.ledger.models import Mailing, Notice
 from opsledger.rules.notice_words import MailingState

@@ -20,8 +20,8 @@ from opsledger.engine import removals, tasks
 from opsledger.journal.models import Entry
 from opsledger.ledger.actions import removals as removing
 from opsledger.ledger.actions.bulk import begin
+from opsledger.ledger.actions.deciding import By, Refused
 from opsledger.ledger.actions.lists import keep_list, record_read
-from opsledger.ledger.actions.settle import By, Refused
 from opsledger.ledger.actions.statements import Said, keep_statement
 from opsledger.ledger.models import (
     BulkItem,

@@ -25,8 +25,10 @@ from opsledger.engine import bulk as engine
 from opsledger.engine import replays, sweep
 from opsledger.journal.models import Entry
 from opsledger.ledger.actions import bulk_verbs
+from opsledger.ledger.actions.assign import settle_assign
 from opsledger.ledger.actions.assignment import NewRule, add_rule, apply_rules
 from opsledger.ledger.actions.bulk import Batch, Said
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.escalate import record_owners_gone
 from opsledger.ledger.actions.lists import begin_happened, keep_list
 from opsledger.ledger.actions.propose import Thought, open_proposal
@@ -34,7 +36,7 @@ from opsledger.ledger.actions.record import Sent, record_sends
 from opsledger.ledger.actions.replay_items import record_items_started
 from opsledger.ledger.actions.replay_stops import record_replays_stopped
 from opsledger.ledger.actions.replays import open_replay, settle_resume_replay
-from opsledger.ledger.actions.settle import By, Decision, settle_assign, settle_hold
+from opsledger.ledger.actions.settle import Decision, settle_hold
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Attempt, BulkRun, Destination, Hold, Notice, Proposal, Replay, Step
 from opsledger.ledger.queries.bulk import groups_of, remaining
@@ -115,7 +117,9 @@ def test_whoever_gets_a_hold_first_those_whom_it_concerns_are_still_told(
     make: Callable[[Scenes], Hold],
     kind: str,
 ) -> None:
-    jon = scenes.member("Jon", Role.OPERATOR)
+    jon = scenes.member(
+        "Jon", Role.OWNER if give is by_rule else Role.OPERATOR
+    )  # no rule gives approvals to others
     hold = make(scenes)
     give(scenes, hold, maria if kind == "disputed" else jon)
     sweep.run_once()

@@ -13,8 +13,8 @@ from opsledger.accounts.models import Person
 from opsledger.ledger.actions import content as content_actions
 from opsledger.ledger.actions.claim import claim_sends
 from opsledger.ledger.actions.content import BadContent, Proposal, open_content_version, open_version_here
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.intake import Verdict, Wanted, WantedContent, open_intended
-from opsledger.ledger.actions.settle import By
 from opsledger.ledger.models import (
     ApprovedRequest,
     Content,

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from opsledger.engine.loading import read_files
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.definitions import current_workflow, load
-from opsledger.ledger.actions.moulds import cast
+from opsledger.ledger.actions.moulds import Casting
 from opsledger.ledger.actions.new_operations import NewOperation, Row, begin, row_of
 from opsledger.lib.strict_json import loads
 from opsledger.rules.definition_types import ParamDefinition, ParamType, WorkflowDefinition
@@ -165,7 +165,7 @@ def _numbers() -> Callable[[], UUID]:
 
 def _both(one: NewOperation, now: datetime) -> tuple[Row | None, Row, bool]:
     begun = begin(one, now, ids=_numbers())
-    return cast(one, now, ids=_numbers()), row_of(one, begun), bool(begun.record.holds)
+    return Casting(now, ids=_numbers()).cast(one), row_of(one, begun), bool(begun.record.holds)
 
 
 def test_a_cast_row_is_the_row_that_the_rules_give(desk: Desk, kinds: list[str]) -> None:
@@ -216,4 +216,4 @@ def test_a_latest_moment_is_left_to_the_rules(desk: Desk, kinds: list[str]) -> N
     one = NewOperation(
         desk.team.pk, "a", current.version_id, current.destinations, {"text": "b"}, "token:1", not_after=now
     )
-    assert cast(one, now) is None
+    assert Casting(now).cast(one) is None

@@ -232,3 +232,28 @@ def test_dumps_refuses_what_json_can_not_say() -> None:
     for value in (float("nan"), Decimal("NaN")):
         with pytest.raises((ValueError, TypeError)):
             dumps(value)
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (b'{"a":"' + b"[" * 500 + b'"}', ""),
+        (b'{"a":"' + b'[\\"[\\\\' * 500 + b'"}', ""),
+        (b'["\\\\",' + b"[" * 500, "depth"),
+        (b'["\\"",' + b"[" * 500, "depth"),
+        (b'["\\\\\\"[",' + b"[" * 500, "depth"),
+        (b'["never ends ' + b"[" * 500, "syntax"),
+        (b'[\\"' + b"[" * 100_000, "depth"),
+        (b'\\"' + b"[" * 100_000 + b'"', "depth"),
+        (b"[" * 100_000 + b'\\"', "depth"),
+        (b'"' + b"\\" * 100_001 + b"[" * 500, "syntax"),
+    ],
+    ids=lambda raw: repr(raw[:12]) if isinstance(raw, bytes) else raw,
+)
+def test_only_brackets_outside_of_texts_are_depth(raw: bytes, reason: str) -> None:
+    if not reason:
+        assert loads(raw)
+        return
+    with pytest.raises(BadJson) as refused:
+        loads(raw)
+    assert refused.value.reason == reason

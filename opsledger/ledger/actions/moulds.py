@@ -8,34 +8,35 @@ content, a latest moment, a request that can't be rendered.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any
 from uuid import UUID
 
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.new_operations import (
     NewOperation,
+    NewStep,
     Row,
     begin,
     common_of,
     first_line,
-    named,
     title_of,
 )
 from opsledger.ledger.rendering import Whose, render_for
 from opsledger.lib.ids import new_id
-from opsledger.rules.definition_types import ActionDefinition
 from opsledger.rules.identity import canonical_json, operation_digest, step_identity
 from opsledger.rules.next_step import Rendered
 from opsledger.rules.record import Operation, Step
-from opsledger.rules.rendering import Missing
+from opsledger.rules.rendering import CompiledRequest, Missing
 
 # What stands for own values while a mould is made. No text that a line holds can be mistaken for one: a name has no NUL.
 _AT = datetime(1, 1, 1, tzinfo=UTC)
 _DIGEST, _REQUEST = "\0digest\0", "\0request\0"
+_MARKED = re.compile(r"\\u0000(-?[0-9]+)\\u0000", re.ASCII)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,63 +51,86 @@ class _Kind:
 class _StepMould:
     number: int
     name: str
-    action: ActionDefinition
-    destination_version_id: UUID
-    ready: bool  # since the operation was recorded
-    frozen: bool  # its request is rendered
-    act_after: timedelta | None
+    request: CompiledRequest | None  # where it is rendered when the operation is recorded
 
 
 @dataclass(frozen=True, slots=True)
 class _Mould:
-    common: str
+    common: str  # with %(…)s for each time
+    times: dict[str, timedelta]  # after the operation was recorded
     state: str
     slug: str
     title: str  # its template
     line: str  # the journal's, with %(at)s, %(digest)s and %(request)s
     steps: tuple[_StepMould, ...]
 
+    def common_at(self, now: datetime) -> str:
+        return self.common % {name: (now + after).isoformat() for name, after in self.times.items()}
 
-def cast(one: NewOperation, now: datetime, *, ids: Callable[[], UUID] = new_id) -> Row | None:
-    """The operation's row; None where only the rules can tell."""
-    if one.content is not None or one.not_after is not None:
-        return None
-    mould = _mould(_Kind(one.team_id, one.workflow_version_id, tuple(one.destinations.items()), one.actor))
-    if mould is None:
-        return None
-    operation_id, at, params = ids(), now.isoformat(), canonical_json(one.params)
-    digest = operation_digest(mould.slug, params, b"").hex()
-    steps: list[dict[str, Any]] = []
-    requests: list[dict[str, Any]] = []
-    for part in mould.steps:
-        identity = step_identity(one.team_id.bytes, one.operation_id, part.name)
-        step: dict[str, Any] = {"id": str(ids()), "number": part.number, "identity": identity}
-        if part.frozen:
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    destinations: Mapping[int, tuple[UUID, UUID]]  # kept, so that no other mapping has its place in memory
+    mould: _Mould | None
+    common: str
+
+
+class Casting:
+    """What is cast at one moment: every kind's mould is looked for once."""
+
+    def __init__(self, now: datetime, *, ids: Callable[[], UUID] = new_id) -> None:
+        self._now, self._ids = now, ids
+        self._found: dict[tuple[UUID, int, str], _Found] = {}
+
+    def cast(self, one: NewOperation) -> Row | None:
+        """The operation's row; None where only the rules can tell."""
+        if one.content is not None or one.not_after is not None:
+            return None
+        found = self._found_for(one)
+        mould = found.mould
+        if mould is None:
+            return None
+        operation_id, params = self._ids(), canonical_json(one.params)
+        digest = operation_digest(mould.slug, params, b"")
+        steps: list[NewStep] = []
+        sent = ""
+        for part in mould.steps:
+            identity = step_identity(one.team_id.bytes, one.operation_id, part.name)
+            step_id = self._ids()
+            if part.request is None:
+                steps.append(NewStep(step_id, part.number, identity, None))
+                continue
             whose = Whose(one.team_id, one.operation_id, operation_id, part.name, identity)
-            outgoing = render_for(whose, part.destination_version_id, part.action, one.params)
+            outgoing = render_for(whose, part.request, one.params)
             if isinstance(outgoing, Missing):
                 return None
-            requests.append({"step_id": step["id"], **outgoing.row()})
-            step["request_digest"] = outgoing.request.digest
-        if part.ready:
-            step["ready_at"] = at
-        if part.act_after is not None:
-            step["act_at"] = (now + part.act_after).isoformat() if part.act_after else at
-        steps.append(step)
-    own = {
-        "id": str(operation_id),
-        "operation_id": one.operation_id,
-        "title": title_of(mould.title, one.params),
-        "created_at": at,
-        "digest": digest,
-        **named(one),
-        "params": params,
-        "body": mould.line
-        % {"at": at, "digest": digest, "request": requests[0]["digest"] if requests else ""},
-        "steps": steps,
-        "requests": requests,
-    }
-    return Row(operation_id, mould.state, mould.common, own)
+            sent = outgoing.request.digest
+            steps.append(NewStep(step_id, part.number, identity, outgoing))
+        return Row(
+            id=operation_id,
+            state=mould.state,
+            common=found.common,
+            operation_id=one.operation_id,
+            title=title_of(mould.title, one.params),
+            digest=digest,
+            owner_id=one.owner_id,
+            event_id=one.event_id,
+            replaces=one.replaces,
+            params=params,
+            line=mould.line % {"at": self._now.isoformat(), "digest": digest.hex(), "request": sent},
+            steps=tuple(steps),
+        )
+
+    def _found_for(self, one: NewOperation) -> _Found:
+        # By the mapping itself: those of one workflow that are recorded together have it from one look.
+        key = (one.workflow_version_id, id(one.destinations), one.actor)
+        found = self._found.get(key)
+        if found is None:
+            kind = _Kind(one.team_id, one.workflow_version_id, tuple(one.destinations.items()), one.actor)
+            mould = _mould(kind)
+            common = mould.common_at(self._now) if mould is not None else ""
+            found = self._found[key] = _Found(one.destinations, mould, common)
+        return found
 
 
 @lru_cache(maxsize=1024)  # of versions, which never change
@@ -118,8 +142,10 @@ def _mould(kind: _Kind) -> _Mould | None:
     record = loaded.record
     if record.holds or sum(step.request_digest is not None for step in record.steps) > 1:
         return None
+    common, times = _timed(common_of(one, loaded, written=_mark))
     return _Mould(
-        common=common_of(one, loaded),
+        common=common,
+        times=times,
         state=record.state,
         slug=loaded.workflow_slug,
         title=definitions.workflow(kind.workflow_version_id).title,
@@ -133,15 +159,21 @@ def _rendered(operation: Operation, step: Step) -> Rendered:
 
 
 def _step_mould(step: Step, version_id: UUID) -> _StepMould:
+    frozen = step.request_digest is not None
     return _StepMould(
-        number=step.number,
-        name=step.name,
-        action=definitions.destination(version_id).actions[step.action],
-        destination_version_id=version_id,
-        ready=step.ready_at is not None,
-        frozen=step.request_digest is not None,
-        act_after=step.act_at - _AT if step.act_at is not None else None,
+        step.number, step.name, definitions.request(version_id, step.action) if frozen else None
     )
+
+
+def _mark(time: datetime) -> str:
+    """A time as so many microseconds after the recording."""
+    return f"\0{(time - _AT) // _MICROSECOND}\0"
+
+
+def _timed(common: str) -> tuple[str, dict[str, timedelta]]:
+    """What is shared, with places for its times that `%` fills, and each time by the name of its place."""
+    pattern = _MARKED.sub(r"%(\1)s", common.replace("%", "%%"))
+    return pattern, {name: int(name) * _MICROSECOND for name in _MARKED.findall(common)}
 
 
 def _pattern(line: str) -> str:

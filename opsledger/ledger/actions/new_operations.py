@@ -6,7 +6,7 @@ What many operations share (`Row.common`) is apart from an operation's own value
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,6 +17,8 @@ from opsledger.ledger import definitions, rendering
 from opsledger.ledger.actions.change import Changed, hold_row
 from opsledger.ledger.assignment import told_of
 from opsledger.ledger.records import Loaded
+from opsledger.ledger.rendering import Outgoing
+from opsledger.lib.columns import Byteas, Smallints, Texts, Uuids
 from opsledger.lib.ids import new_id
 from opsledger.lib.strict_json import projection
 from opsledger.rules.content import content_part
@@ -63,21 +65,36 @@ class NewOperation:
 
 
 @dataclass(frozen=True, slots=True)
+class NewStep:
+    """What is a step's own. Everything else of its row is shared or as for every new step."""
+
+    id: UUID
+    number: int
+    identity: str
+    request: Outgoing | None  # as far as it is rendered; one that still waits for its approval is not
+
+    @property
+    def request_digest(self) -> str | None:
+        return self.request.request.digest if self.request is not None else None
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """What is written of one new operation."""
 
     id: UUID
     state: str
-    common: str  # JSON: what other operations of its kind may share, steps included
-    own: dict[str, Any]  # what is not there is null
-
-    @property
-    def digest(self) -> str:
-        return str(self.own["digest"])
-
-    @property
-    def params(self) -> str:
-        return str(self.own["params"])
+    common: str  # JSON: what other operations of its kind may share, steps and times included
+    operation_id: str
+    title: str
+    digest: bytes
+    owner_id: UUID | None
+    event_id: UUID | None
+    replaces: UUID | None
+    params: str
+    line: str  # the body of the journal's first line
+    steps: tuple[NewStep, ...]
+    holds: tuple[dict[str, Any], ...] = ()
 
 
 def begin(
@@ -127,35 +144,22 @@ def row_of(one: NewOperation, loaded: Loaded) -> Row:
     """What is written of the record as it came to rest."""
     changed, params = Changed(loaded, loaded.record), canonical_json(one.params)
     holds = [hold_row(changed, hold) for hold in loaded.record.holds]
-    digest = operation_digest(loaded.workflow_slug, params, content_part_of(one)).hex()
+    digest = operation_digest(loaded.workflow_slug, params, content_part_of(one))
     return Row(
-        loaded.id,
-        loaded.record.state,
-        common_of(one, loaded),
-        {
-            "id": str(loaded.id),
-            "operation_id": one.operation_id,
-            "title": loaded.title,
-            "created_at": loaded.record.created_at.isoformat(),
-            "digest": digest,
-            **named(one),
-            "params": params,
-            "body": first_line(one, loaded.record, digest, told_of(holds)),
-            "steps": [_own_step(loaded, step) for step in loaded.record.steps],
-            "requests": [
-                {"step_id": str(loaded.step_ids[number]), **outgoing.row()}
-                for number, outgoing in loaded.renderings.items()
-                if loaded.record.step(number).request_digest is not None  # else it waits for its approval
-            ],
-            **({"holds": holds} if holds else {}),
-        },
+        id=loaded.id,
+        state=loaded.record.state,
+        common=common_of(one, loaded),
+        operation_id=one.operation_id,
+        title=loaded.title,
+        digest=digest,
+        owner_id=one.owner_id,
+        event_id=one.event_id,
+        replaces=one.replaces,
+        params=params,
+        line=first_line(one, loaded.record, digest.hex(), told_of(holds)),
+        steps=tuple(_new_step(loaded, step) for step in loaded.record.steps),
+        holds=tuple(holds),
     )
-
-
-def named(one: NewOperation) -> dict[str, str]:
-    """Whom and what it names; most name nothing."""
-    ids = {"owner_id": one.owner_id, "first_event_id": one.event_id, "replaces_id": one.replaces}
-    return {place: str(known) for place, known in ids.items() if known}
 
 
 def first_line(
@@ -175,17 +179,28 @@ def content_part_of(one: NewOperation) -> bytes:
     return content_part(one.content.content_id, one.content.digest) if one.content else b""
 
 
-def common_of(one: NewOperation, loaded: Loaded) -> str:
+def common_of(
+    one: NewOperation, loaded: Loaded, *, written: Callable[[datetime], str] = datetime.isoformat
+) -> str:
+    """`written` stands in for how times are written."""
+
+    def at(time: datetime | None) -> str | None:
+        return None if time is None else written(time)
+
     common = {
         "team_id": str(one.team_id),
         "workflow_version_id": str(one.workflow_version_id),
         "workflow_slug": loaded.workflow_slug,
         "state": loaded.record.state,
         "content_id": str(one.content.id) if one.content else None,
-        "not_after": one.not_after.isoformat() if one.not_after else None,
+        "not_after": at(one.not_after),
+        "created_at": at(loaded.record.created_at),
         "step_count": len(loaded.record.steps),
         "actor": one.actor,
-        "steps": [_common_step(one, step) for step in loaded.record.steps],
+        "steps": [
+            _common_step(one, step) | {"ready_at": at(step.ready_at), "act_at": at(step.act_at)}
+            for step in loaded.record.steps
+        ],
     }
     return json.dumps(common)
 
@@ -215,16 +230,44 @@ def _common_step(one: NewOperation, step: Step) -> dict[str, Any]:
     }
 
 
-def _own_step(loaded: Loaded, step: Step) -> dict[str, Any]:
-    own: dict[str, Any] = {
-        "id": str(loaded.step_ids[step.number]),
-        "number": step.number,
-        "identity": loaded.identities[step.number],
+def _new_step(loaded: Loaded, step: Step) -> NewStep:
+    request = loaded.renderings[step.number] if step.request_digest is not None else None
+    return NewStep(loaded.step_ids[step.number], step.number, loaded.identities[step.number], request)
+
+
+def columns_of(rows: Sequence[Row]) -> dict[str, Any]:
+    """What `open_operations.sql` takes: a column for each own value of operations, steps and requests."""
+    moulds = {text: number for number, text in enumerate(dict.fromkeys(row.common for row in rows), start=1)}
+    placed = [(moulds[row.common], row.id) for row in rows]
+    steps = [(*place, step) for place, row in zip(placed, rows, strict=True) for step in row.steps]
+    requests = [(id_, step.id, step.request) for _, id_, step in steps if step.request is not None]
+    outgoing = [request.request for _, _, request in requests]
+    return {
+        "moulds": f"[{','.join(moulds)}]",
+        "ids": Uuids([row.id for row in rows]),
+        "id_moulds": Smallints([mould for mould, _ in placed]),
+        "operation_ids": Texts([row.operation_id for row in rows]),
+        "titles": Texts([row.title for row in rows]),
+        "digests": Byteas([row.digest for row in rows]),
+        "owners": Uuids([row.owner_id for row in rows]),
+        "events": Uuids([row.event_id for row in rows]),
+        "replaced": Uuids([row.replaces for row in rows]),
+        "params": Texts([row.params for row in rows]),
+        "lines": Texts([row.line for row in rows]),
+        "step_ids": Uuids([step.id for _, _, step in steps]),
+        "step_moulds": Smallints([mould for mould, _, _ in steps]),
+        "step_operations": Uuids([id_ for _, id_, _ in steps]),
+        "numbers": Smallints([step.number for _, _, step in steps]),
+        "identities": Texts([step.identity for _, _, step in steps]),
+        "request_digests": Texts([step.request_digest for _, _, step in steps]),
+        "request_steps": Uuids([step_id for _, step_id, _ in requests]),
+        "request_operations": Uuids([id_ for id_, _, _ in requests]),
+        "methods": Texts([one.method for one in outgoing]),
+        "urls": Texts([one.url for one in outgoing]),
+        "headers": Texts([json.dumps(one.headers) for one in outgoing]),
+        "bodies": Byteas([one.body for one in outgoing]),
+        "keys": Texts([request.key for _, _, request in requests]),
+        "sent_digests": Texts([one.digest for one in outgoing]),
+        "content_digests": Texts([one.content_digest for one in outgoing]),
+        "holds": json.dumps([hold for row in rows for hold in row.holds]),
     }
-    if step.request_digest is not None:
-        own["request_digest"] = step.request_digest
-    if step.ready_at is not None:
-        own["ready_at"] = step.ready_at.isoformat()
-    if step.act_at is not None:
-        own["act_at"] = step.act_at.isoformat()
-    return own

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,12 +18,13 @@ from django.db import connection, transaction
 from opsledger.journal.append import Line, append, body
 from opsledger.ledger import rendering
 from opsledger.ledger.actions.change import Changed, name_unapprovable
-from opsledger.ledger.actions.moulds import cast
+from opsledger.ledger.actions.moulds import Casting
 from opsledger.ledger.actions.new_operations import (
     NewOperation,
     Row,
     ShownContent,
     begin,
+    columns_of,
     content_part_of,
     row_of,
 )
@@ -75,7 +75,8 @@ def open_operations_here(wanted: Sequence[NewOperation]) -> list[Opened]:
 def _rows(wanted: Sequence[NewOperation]) -> list[Row]:
     """What is written of each: cast in the mould of its kind where that fits, else made by the rules."""
     now = lately_now()
-    made = [(one, cast(one, now) or begin(one, now)) for one in wanted]
+    casting = Casting(now)
+    made = [(one, casting.cast(one) or begin(one, now)) for one in wanted]
     _name_unapprovable([(loaded, one.actor) for one, loaded in made if isinstance(loaded, Loaded)])
     return [row_of(one, whole) if isinstance(whole, Loaded) else whole for one, whole in made]
 
@@ -91,11 +92,8 @@ def _insert(rows: Sequence[Row]) -> set[UUID]:
     """Which of them are new and written now."""
     if not rows:
         return set()
-    moulds = {text: number for number, text in enumerate(dict.fromkeys(row.common for row in rows), start=1)}
-    operations = [{"mould": moulds[row.common], **row.own} for row in rows]
     with connection.cursor() as cursor:
-        documents = {"moulds": f"[{','.join(moulds)}]", "operations": json.dumps(operations)}
-        cursor.execute(statement("open_operations"), documents)
+        cursor.execute(statement("open_operations"), columns_of(rows))
         return {row[0] for row in cursor.fetchall()}
 
 
@@ -115,7 +113,7 @@ def _known(again: Sequence[NewOperation]) -> dict[tuple[UUID, str], Any]:
 
 def _compare(one: NewOperation, row: Row, known: Mapping[tuple[UUID, str], Any]) -> Opened:
     found_id, state, digest, workflow_slug, params = known[(one.team_id, one.operation_id)]
-    if bytes(digest).hex() == row.digest:
+    if bytes(digest) == row.digest:
         return Opened(found_id, state, False)
     differs = [] if workflow_slug == workflow(one.workflow_version_id).slug else ["workflow"]
     if operation_digest(workflow_slug, params, content_part_of(one)) != bytes(digest):

@@ -1,38 +1,40 @@
--- Operations with everything that belongs to them. What many of them share comes once (`moulds`), their own values come with
--- each (`operations`, which say by `mould` which one they were cast in, counted from 1). The unique constraint decides who is
--- first, of two in one document the one with the lower id; what is returned was new. Rows of a loser are not written at all.
+-- Operations with everything that belongs to them. What many of them share comes once (`moulds`), their own values come as
+-- columns of arrays, a place in each for one operation, one step, one request; `mould` says which one it was cast in, counted
+-- from 1. The unique constraint decides who is first, of two at once the one with the lower id; what is returned was new. Rows
+-- of a loser are not written at all.
 WITH mould AS MATERIALIZED (
     SELECT m.number, x.*
       FROM json_array_elements(%(moulds)s::json) WITH ORDINALITY AS m(body, number), json_to_record(m.body) AS x(
            team_id uuid, workflow_version_id uuid, workflow_slug text, state text, content_id uuid, not_after timestamptz,
-           step_count smallint, actor text, steps json)
+           created_at timestamptz, step_count smallint, actor text, steps json)
 ), mould_step AS MATERIALIZED (
-    SELECT mould.number AS mould, s.*
+    SELECT mould.number AS mould, mould.team_id, s.*
       FROM mould, json_to_recordset(mould.steps) AS s(
            number smallint, name text, title text, destination_id uuid, destination_version_id uuid, destination_slug text,
            action text, performer text, state text, approval_needed boolean, content_number integer, act text,
-           tries_max integer, lease_seconds double precision, total_seconds double precision)
+           ready_at timestamptz, act_at timestamptz, tries_max integer, lease_seconds double precision,
+           total_seconds double precision)
 ), doc AS MATERIALIZED (
-    SELECT x.*, mould.team_id, mould.actor
-      FROM json_to_recordset(%(operations)s::json) AS x(
-           id uuid, mould integer, operation_id text, title text, created_at timestamptz, digest text, owner_id uuid,
-           first_event_id uuid, replaces_id uuid, params text, body text, steps json, requests json, holds json)
-      JOIN mould ON mould.number = x.mould
+    SELECT *
+      FROM unnest(%(ids)s, %(id_moulds)s, %(operation_ids)s, %(titles)s, %(digests)s, %(owners)s, %(events)s, %(replaced)s,
+                  %(params)s, %(lines)s)
+        AS x(id, mould, operation_id, title, digest, owner_id, first_event_id, replaces_id, params, line)
 ), inserted AS (
     INSERT INTO ledger_operation (id, team_id, operation_id, title, workflow_version_id, workflow_slug, digest, state, version,
                                   cancelled, owner_id, content_id, first_event_id, replaces_id, not_after, created_at, updated_at,
                                   step_count, attempt_count, confirmed_count, event_count)
     SELECT doc.id, mould.team_id, doc.operation_id, doc.title, mould.workflow_version_id, mould.workflow_slug,
-           decode(doc.digest, 'hex'), mould.state, 1, false, doc.owner_id, mould.content_id, doc.first_event_id, doc.replaces_id,
-           mould.not_after, doc.created_at, doc.created_at, mould.step_count, 0, 0, 0
+           doc.digest, mould.state, 1, false, doc.owner_id, mould.content_id, doc.first_event_id, doc.replaces_id,
+           mould.not_after, mould.created_at, mould.created_at, mould.step_count, 0, 0, 0
       FROM doc JOIN mould ON mould.number = doc.mould
      ORDER BY mould.team_id, doc.operation_id, doc.id
     ON CONFLICT (team_id, operation_id) DO NOTHING
     RETURNING id
-), new AS MATERIALIZED (
-    SELECT doc.* FROM doc JOIN inserted USING (id)
+), lost AS MATERIALIZED (
+    SELECT id FROM doc EXCEPT SELECT id FROM inserted
 ), params AS (
-    INSERT INTO ledger_operationparams (operation_id, params) SELECT id, params FROM new
+    INSERT INTO ledger_operationparams (operation_id, params)
+    SELECT id, params FROM doc WHERE id NOT IN (SELECT id FROM lost)
 ), steps AS (
     INSERT INTO ledger_step (id, team_id, operation_id, number, name, identity, title, destination_id, destination_version_id,
                              destination_slug, action, performer, state, revision, request_digest, tries_extra, ready_at,
@@ -40,21 +42,22 @@ WITH mould AS MATERIALIZED (
                              not_ours, integrity_alarm, record_changed, answered_with_error,
                              approval_needed, content_number, act, act_at, attempt_count,
                              tries_used, tries_max, lease_seconds, total_seconds)
-    SELECT s.id, new.team_id, new.id, m.number, m.name, s.identity, m.title, m.destination_id, m.destination_version_id,
-           m.destination_slug, m.action, m.performer, m.state, 1, s.request_digest, 0, s.ready_at,
-           0, 0, false, false, false, false, false, '[]', false, NULL, false, m.approval_needed, m.content_number, m.act, s.act_at, 0,
+    SELECT s.id, m.team_id, s.operation_id, m.number, m.name, s.identity, m.title, m.destination_id, m.destination_version_id,
+           m.destination_slug, m.action, m.performer, m.state, 1, s.request_digest, 0, m.ready_at,
+           0, 0, false, false, false, false, false, '[]', false, NULL, false, m.approval_needed, m.content_number, m.act, m.act_at, 0,
            0, m.tries_max, m.lease_seconds, m.total_seconds
-      FROM new CROSS JOIN json_to_recordset(new.steps) AS s(
-           id uuid, number smallint, identity text, request_digest text, ready_at timestamptz, act_at timestamptz)
-      JOIN mould_step m ON m.mould = new.mould AND m.number = s.number
+      FROM unnest(%(step_ids)s, %(step_moulds)s, %(step_operations)s, %(numbers)s, %(identities)s, %(request_digests)s)
+        AS s(id, mould, operation_id, number, identity, request_digest)
+      JOIN mould_step m ON m.mould = s.mould AND m.number = s.number
+     WHERE s.operation_id NOT IN (SELECT id FROM lost)
 ), requests AS (
     INSERT INTO ledger_steprequest (step_id, revision, method, url, headers, body, idempotency_key, digest, content_digest,
                                     rendered_at)
-    SELECT r.step_id, 1, r.method, r.url, r.headers, decode(r.body, 'base64'), r.idempotency_key, r.digest, r.content_digest,
-           now()
-      FROM new, json_to_recordset(new.requests) AS r(
-           step_id uuid, method text, url text, headers text, body text, idempotency_key text, digest text,
-           content_digest text)
+    SELECT r.step_id, 1, r.method, r.url, r.headers, r.body, r.idempotency_key, r.digest, r.content_digest, now()
+      FROM unnest(%(request_steps)s, %(request_operations)s, %(methods)s, %(urls)s, %(headers)s, %(bodies)s, %(keys)s,
+                  %(sent_digests)s, %(content_digests)s)
+        AS r(step_id, operation_id, method, url, headers, body, idempotency_key, digest, content_digest)
+     WHERE r.operation_id NOT IN (SELECT id FROM lost)
 ), holds AS (
     INSERT INTO ledger_hold (id, team_id, operation_id, step_id, reason, version, opened_at, due_at, closed_by, answer,
                              owner_id, facts, if_nobody, title, operation_text_id, destination_slug, action, workflow_slug)
@@ -62,20 +65,21 @@ WITH mould AS MATERIALIZED (
            '', '', CASE WHEN h.falls_back THEN (SELECT fallback_owner_id FROM team t WHERE t.id = h.team_id)
                         ELSE h.owner_id END, h.facts, h.if_nobody, h.title, h.operation_text_id, h.destination_slug, h.action,
            h.workflow_slug
-      FROM new, json_to_recordset(new.holds) AS h(
+      FROM json_to_recordset(%(holds)s::json) AS h(
            id uuid, team_id uuid, operation_id uuid, step_id uuid, reason text, due_seconds integer, owner_id uuid,
            falls_back boolean, facts text, if_nobody text, title text, operation_text_id text, destination_slug text, action text,
            workflow_slug text)
-), chained AS (
-    INSERT INTO journal_chain (subject_id, subject_kind, length, head)
-    SELECT id, 'operation', 1,
+     WHERE h.operation_id NOT IN (SELECT id FROM lost)
+), line AS MATERIALIZED (
+    SELECT doc.id, mould.actor, doc.line,
            journal_hash('\x0000000000000000000000000000000000000000000000000000000000000000'::bytea,
-                        'operation', id, 1, now(), 'operation_recorded', actor, body)
-      FROM new
-    RETURNING subject_id, head
+                        'operation', doc.id, 1, now(), 'operation_recorded', mould.actor, doc.line) AS hash
+      FROM doc JOIN mould ON mould.number = doc.mould
+     WHERE doc.id NOT IN (SELECT id FROM lost)
+), chained AS (
+    INSERT INTO journal_chain (subject_id, subject_kind, length, head) SELECT id, 'operation', 1, hash FROM line
 ), entered AS (
     INSERT INTO journal_entry (subject_id, seq, subject_kind, at, kind, actor, body, hash)
-    SELECT new.id, 1, 'operation', now(), 'operation_recorded', new.actor, new.body, chained.head
-      FROM new JOIN chained ON chained.subject_id = new.id
+    SELECT id, 1, 'operation', now(), 'operation_recorded', actor, line, hash FROM line
 )
 SELECT id FROM inserted
