@@ -228,6 +228,10 @@ if not HTTPS:
     # Plain HTTP is for one machine only; PUBLIC_URL=https://… turns all of these on.
     SILENCED_SYSTEM_CHECKS += ["security.W004", "security.W008", "security.W012", "security.W016"]
 
+# What nothing was done with, and what was told and read, goes away by itself (ledger/actions/removals.py).
+KEEP_UNUSED_SELECTIONS_DAYS = env.number("KEEP_UNUSED_SELECTIONS_DAYS", 30, least=1, most=3_650)
+KEEP_READ_NOTICES_DAYS = env.number("KEEP_READ_NOTICES_DAYS", 90, least=1, most=3_650)
+
 LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))
 LOGGING = {
     "version": 1,

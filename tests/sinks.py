@@ -7,8 +7,8 @@ import email.policy
 import json
 import socketserver
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.message import EmailMessage
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,10 +19,12 @@ SECONDS_MAX = 10.0
 
 @dataclass
 class MailSink:
-    """`says`: `ok`, or where it goes wrong: `refuse` (the recipient), `hang_up` (after the message), `silent`."""
+    """`says`: `ok`, or where it goes wrong: `refuse` (the recipient), `hang_up` (after the message), `silent`,
+    `chatter` (an answer without end)."""
 
     port: int = 0
     says: str = "ok"
+    lines: int = 0  # of its chatter
     mails: list[EmailMessage] = field(default_factory=list)
     arrived: threading.Event = field(default_factory=threading.Event)
     let_go: threading.Event = field(default_factory=threading.Event)
@@ -30,7 +32,7 @@ class MailSink:
 
 @contextmanager
 def mail_sink() -> Iterator[MailSink]:
-    sink = MailSink()
+    sink, refusal = MailSink(), "550 nobody of this name"
 
     class Handler(socketserver.StreamRequestHandler):
         timeout = SECONDS_MAX
@@ -42,6 +44,9 @@ def mail_sink() -> Iterator[MailSink]:
             self.say("220 sink.test")
             for raw in self.rfile:
                 verb = raw[:4].upper()
+                if sink.says == "chatter":
+                    _chatter(sink, self.wfile)
+                    return
                 if verb == b"DATA":
                     self.say("354 go on")
                     if not self.take_mail():
@@ -49,10 +54,8 @@ def mail_sink() -> Iterator[MailSink]:
                 elif verb == b"QUIT":
                     self.say("221 bye")
                     return
-                elif verb == b"RCPT" and sink.says == "refuse":
-                    self.say("550 nobody of this name")
                 else:
-                    self.say("250 sink.test")
+                    self.say(refusal if verb == b"RCPT" and sink.says == "refuse" else "250 sink.test")
 
         def take_mail(self) -> bool:
             lines = list(iter(self.rfile.readline, b".\r\n"))
@@ -72,12 +75,23 @@ def mail_sink() -> Iterator[MailSink]:
         sink.let_go.set()
 
 
+def _chatter(sink: MailSink, wire: Any) -> None:
+    with suppress(OSError):  # until whoever listens hangs up
+        while not sink.let_go.is_set():
+            wire.write(b"250-one more line\r\n" * 100)
+            sink.lines += 100
+
+
 @dataclass
 class WebSink:
     port: int = 0
     status: int = 200
     location: str = ""
     drips: bool = False  # answers a byte at a time, for as long as it is waited for
+    answer: bytes = b""  # sent `answers` times over
+    answers: int = 1
+    answer_headers: dict[str, str] = field(default_factory=dict)
+    headers: list[Mapping[str, str]] = field(default_factory=list)
     bodies: list[Any] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     let_go: threading.Event = field(default_factory=threading.Event)
@@ -92,11 +106,20 @@ def web_sink() -> Iterator[WebSink]:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             sink.bodies.append(json.loads(body))
             sink.paths.append(self.path)
+            sink.headers.append(dict(self.headers))
             self.send_response(sink.status)
             if sink.location:
                 self.send_header("Location", sink.location)
-            self.send_header("Content-Length", "1000" if sink.drips else "0")
+            for name, value in sink.answer_headers.items():
+                self.send_header(name, value)
+            if "Content-Length" not in sink.answer_headers:
+                self.send_header(
+                    "Content-Length", "1000" if sink.drips else str(len(sink.answer) * sink.answers)
+                )
             self.end_headers()
+            with suppress(OSError):  # whoever called hung up
+                for _ in range(sink.answers):
+                    self.wfile.write(sink.answer)
             while sink.drips and not sink.let_go.wait(0.2):
                 try:
                     self.wfile.write(b" ")

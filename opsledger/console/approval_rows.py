@@ -21,6 +21,7 @@ from opsledger.rules.content import VersionState
 def version_row(one: WaitingVersion, names: dict[str, str], me: UUID, now: Any) -> dict[str, Any]:
     version = one.version
     barred = rules_of_approval.barred_by_version(version.author_person_id, version.requested_by_person_id)
+    recorded = _("recorded all that waits for it") if one.recorded_by == f"person:{me}" else ""
     waits = ngettext("One operation waits", "%(count)s operations wait", one.operation_count)
     return {
         "url": address("approval", ids.public("cv", version.id)),
@@ -33,7 +34,7 @@ def version_row(one: WaitingVersion, names: dict[str, str], me: UUID, now: Any) 
         if one.operation_count
         else _("Nothing waits for it yet"),
         "state": version.state.value,
-        "why_not": barred.get(me, ""),
+        "why_not": barred.get(me, "") or recorded,
         "nobody": one.nobody_may_approve,
         **_times(one.opened_at, one.due_at, now),
     }

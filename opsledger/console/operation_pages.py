@@ -12,6 +12,7 @@ from django.utils.translation import ngettext
 from opsledger.accounts.roles import Permission, allowed, people_of
 from opsledger.console import answer_proposals, desk
 from opsledger.console.decision_panel import links_of, panel_of
+from opsledger.console.evidence_words import sentence_of
 from opsledger.console.filters import VIEWS, InboxFilter
 from opsledger.console.forms import Asked
 from opsledger.console.http import ConsoleRequest
@@ -210,7 +211,7 @@ def _evidence_line(one: EvidenceLine) -> dict[str, Any]:
     return {
         "public": ids.public("ev", one.id),
         "icon": {"lookup": "search", "reply": "attempt", "statement": "user"}.get(one.kind, "event"),
-        "sentence": one.sentence or one.says.replace("_", " "),
+        "sentence": sentence_of(one),
         "at": one.received_at,
         "late": one.late,
         "step": one.step,

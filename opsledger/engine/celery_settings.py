@@ -40,6 +40,7 @@ BELLS = {
     "bulk": 2.0,
     "notices": 5.0,
     "canary": 10.0,
+    "removals": 600.0,
 }
 beat_schedule = {
     name: {"task": f"opsledger.{name}", "schedule": seconds, "options": {"expires": 2 * seconds}}

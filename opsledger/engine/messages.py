@@ -20,6 +20,7 @@ _HEADINGS = {
     NoticeKind.APPROVAL: "Your approval is asked",
     NoticeKind.DISPUTED: "Disputed",
     NoticeKind.DESTINATION_STOPPED: "Sending to a destination stopped",
+    NoticeKind.REPLAY_STOPPED: "Replays that paused by themselves",
     NoticeKind.REPLAY_ENDED: "Replays that ended",
 }
 _FOR_A_TEAM = {

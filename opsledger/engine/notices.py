@@ -23,6 +23,7 @@ from django.core.mail import EmailMessage
 
 from opsledger.destinations.transport import AddressGuard
 from opsledger.engine import messages, shift
+from opsledger.engine.bounded import bounded
 from opsledger.engine.guarded import guarded
 from opsledger.engine.services import BadAddress, instantiate
 from opsledger.engine.wire import installed_wire
@@ -194,18 +195,20 @@ _STATUS = re.compile(r"\berror[=: ]+(\d{3})\b")
 
 
 def send_to_service(address: str, message: messages.Message, guard: AddressGuard) -> Tried:
-    """One message through Apprise, by one request of its own."""
+    """One message through Apprise, by one request of its own, straight to the service."""
     try:
         sender = instantiate(address)
     except BadAddress as why:
         return Tried(MailingState.FAILED, f"The channel’s address is not taken any more. {why}")
     heard = _overheard.begin()
-    with guarded(guard) as watch:
+    with guarded(guard) as watch, bounded() as answer:
         if sender.notify(body=message.text, title=message.subject):
             return Tried(MailingState.SENT, "The service took it.")
-        refused = watch.refused
+        refused, too_large = watch.refused, answer.too_large
     if refused:
         return Tried(MailingState.FAILED, _REFUSED_ADDRESS)
+    if too_large:
+        return Tried(MailingState.UNKNOWN, _TOO_LARGE)
     status = _STATUS.search(" ".join(heard))
     if status:
         return Tried(MailingState.FAILED, f"The service refused it ({status[1]}).")
@@ -214,6 +217,7 @@ def send_to_service(address: str, message: messages.Message, guard: AddressGuard
     )
 
 
+_TOO_LARGE = "The service’s answer was too large and was not read; whether the message arrived is not known."
 _REFUSED_ADDRESS = (
     "The address is a private one. Only public addresses are called, and those in ALLOWED_PRIVATE_NETWORKS."
 )

@@ -15,6 +15,7 @@ from opsledger.engine import bulk as bulk_running
 from opsledger.engine import dispatch as dispatching
 from opsledger.engine import notices as telling
 from opsledger.engine import reconcile as reconciling
+from opsledger.engine import removals as removing
 from opsledger.engine import replays as replaying
 from opsledger.engine import shift
 from opsledger.engine import sweep as sweeping
@@ -77,6 +78,12 @@ def notices() -> None:
 def canary() -> None:
     with _until_next_bell("canary"):
         record_canary("worker")
+
+
+@shared_task(name="opsledger.removals")
+def removals() -> None:
+    with _until_next_bell("removals"):
+        removing.run_once()
 
 
 @contextlib.contextmanager

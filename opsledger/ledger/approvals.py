@@ -239,6 +239,19 @@ def barred(asked: Sequence[Asked]) -> dict[UUID, dict[UUID, str]]:
     return found
 
 
+def barred_at(hold_ids: Collection[UUID]) -> dict[UUID, Collection[UUID]]:
+    """Per open question *approval needed* among these holds: the people who may not approve its request."""
+    rows = named_rows(
+        "SELECT h.id, h.team_id, h.operation_id, h.step_id, CASE WHEN s.content_number IS NOT NULL THEN o.content_id END"
+        " AS of_id, s.content_number FROM ledger_hold h JOIN ledger_operation o ON o.id = h.operation_id"
+        " JOIN ledger_step s ON s.id = h.step_id"
+        " WHERE h.id = ANY(%s) AND h.closed_at IS NULL AND h.reason = 'approval_needed'",
+        [list(hold_ids)],
+    )
+    unable = barred([Asked(*row[1:]) for row in rows])
+    return {row.id: unable[row.step_id].keys() for row in rows}
+
+
 def without_approver(asked: Sequence[Asked]) -> set[UUID]:
     """The steps whose request nobody of the team may approve as things stand. It is never approved silently."""
     if not asked:

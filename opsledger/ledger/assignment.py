@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,10 +11,12 @@ from uuid import UUID
 from django.db import transaction
 
 from opsledger.accounts.absences import stand_ins_for
+from opsledger.ledger.approvals import approvers, barred_at
 from opsledger.ledger.clock import database_now
 from opsledger.lib.named_rows import named_rows
 from opsledger.lib.recent import Recent
 from opsledger.rules.assignment import Given, Question, Rule, given_by
+from opsledger.rules.states import HoldReason
 
 KEEP_SECONDS = 2.0
 
@@ -26,13 +28,17 @@ SELECT id, position, person_id, workflow_slug, destination_slug, reason, active
 
 @dataclass(frozen=True, slots=True)
 class TeamRules:
-    """The rules of a team in their order, and who takes the holds of each person in them now."""
+    """The rules of a team in their order, who takes each person's holds now, and who of the team may approve."""
 
     rules: tuple[Rule, ...]
     takers: Mapping[str, str | None]
+    approvers: frozenset[str] = frozenset()
 
-    def given(self, question: Question) -> Given | None:
-        return given_by(self.rules, question, self.takers)
+    def given(self, question: Question, unable: Collection[str] = ()) -> Given | None:
+        """`unable`: people who may not approve this request, although their role lets them approve others."""
+        if question.reason == HoldReason.APPROVAL_NEEDED:
+            unable = {one for one in self.takers.values() if one and one not in self.approvers} | set(unable)
+        return given_by(self.rules, question, self.takers, unable)
 
 
 def rules_now(team_id: UUID) -> TeamRules:
@@ -42,7 +48,8 @@ def rules_now(team_id: UUID) -> TeamRules:
     )
     if not rules:
         return TeamRules((), {})
-    return TeamRules(rules, takers_of({rule.person for rule in rules}, team_id, database_now()))
+    able = frozenset(str(one) for one in approvers([team_id])[team_id])
+    return TeamRules(rules, takers_of({rule.person for rule in rules}, team_id, database_now()), able)
 
 
 def takers_of(people: Iterable[str], team_id: UUID, now: datetime) -> dict[str, str | None]:
@@ -51,9 +58,21 @@ def takers_of(people: Iterable[str], team_id: UUID, now: datetime) -> dict[str, 
     return {str(person): str(taker) if taker else None for person, taker in found.items()}
 
 
-def given_to(team_id: UUID, workflow: str, destination: str, reason: str) -> Given | None:
-    """The owner that the team's rules give to a hold that opens now; None where none of them does."""
-    return _recent.get(team_id).given(Question(workflow, destination, reason))
+def given_to(
+    team_id: UUID, workflow: str, destination: str, reason: str, unable: Collection[UUID] = ()
+) -> Given | None:
+    """The owner that the team's rules give to a hold that opens now; None where none of them does.
+
+    `unable`: who may not approve the request that the hold asks about.
+    """
+    return _recent.get(team_id).given(Question(workflow, destination, reason), [str(one) for one in unable])
+
+
+def unable_at(rows: Iterable[tuple[Any, ...]]) -> dict[UUID, list[str]]:
+    """Of open holds (id, workflow, destination, reason, …) that ask for an approval: who may not give it."""
+    asking = [row[0] for row in rows if row[3] == HoldReason.APPROVAL_NEEDED]
+    found = barred_at(asking) if asking else {}
+    return {hold_id: [str(one) for one in people] for hold_id, people in found.items()}
 
 
 def told(given: Given | None) -> dict[str, Any] | None:

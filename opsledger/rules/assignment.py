@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 RULES_MAX = 100  # of one team
@@ -45,14 +45,20 @@ class Given:
     owner: str
 
 
-def given_by(rules: Iterable[Rule], question: Question, takers: Mapping[str, str | None]) -> Given | None:
+def given_by(
+    rules: Iterable[Rule],
+    question: Question,
+    takers: Mapping[str, str | None],
+    unable: Collection[str] = (),
+) -> Given | None:
     """The first match in the order of positions; None when no rule takes the question.
 
     `takers` says who takes a person's holds now: themselves, a deputy, or None where nobody is there. A rule that is
-    switched off, or whose person has no taker, is passed over: the next one is asked.
+    switched off, or whose person has no taker, is passed over: the next one is asked. So is one whose taker is among the
+    `unable`, who may not answer this very question.
     """
     for rule in sorted(rules, key=lambda one: one.position):
         owner = takers.get(rule.person)
-        if rule.active and owner is not None and rule.fits(question):
+        if rule.active and owner is not None and owner not in unable and rule.fits(question):
             return Given(rule, owner)
     return None

@@ -13,6 +13,7 @@ class NoticeKind(StrEnum):
     DISPUTED = "disputed"
     DESTINATION_STOPPED = "destination_stopped"
     REPLAY_ENDED = "replay_ended"
+    REPLAY_STOPPED = "replay_stopped"  # it paused by itself
     OWNER_GONE = "owner_gone"  # its owner was deactivated or left, so it came to somebody else
 
 

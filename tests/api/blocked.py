@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -12,28 +11,22 @@ import psycopg
 from django.db import connection, transaction
 
 from opsledger.local.postgres import Urls
-
-_WAITING = (
-    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-)
+from tests.lock_waits import until_waiting
 
 
 def behind(urls: Urls, first: Callable[[psycopg.Connection], object], second: Callable[[], Any]) -> Any:
     """What `second` comes to when it has begun before `first`, in its own transaction, commits."""
     holder = psycopg.connect(urls.superuser)
-    return _behind(urls, holder, lambda: first(holder), second)
+    return _behind(holder, lambda: first(holder), second)
 
 
-def behind_ours(urls: Urls, first: Callable[[], object], second: Callable[[], Any]) -> Any:
+def behind_ours(first: Callable[[], object], second: Callable[[], Any]) -> Any:
     """The same for a `first` that writes through this thread's connection."""
-    return _behind(urls, transaction.atomic(), first, second)
+    return _behind(transaction.atomic(), first, second)
 
 
 def _behind(
-    urls: Urls,
-    committing: AbstractContextManager[Any],
-    first: Callable[[], object],
-    second: Callable[[], Any],
+    committing: AbstractContextManager[Any], first: Callable[[], object], second: Callable[[], Any]
 ) -> Any:
     found: list[Any] = []
 
@@ -46,13 +39,10 @@ def _behind(
             connection.close()
 
     rival = threading.Thread(target=run)
-    with committing, psycopg.connect(urls.superuser, autocommit=True) as watch:
+    with committing:
         first()
         rival.start()
-        deadline = time.monotonic() + 20
-        while watch.execute(_WAITING).fetchone() == (0,):
-            assert rival.is_alive(), f"it did not wait: {found}"
-            assert time.monotonic() < deadline, "it never came as far as the lock"
+        until_waiting(1, [rival])
     rival.join(timeout=30)
     if isinstance(found[0], Exception):
         raise found[0]

@@ -21,7 +21,6 @@ from opsledger.ledger.actions.record import record_leases_ended
 from opsledger.ledger.models import Attempt, Destination, Evidence, Hold, Step, StepRequest
 from opsledger.ledger.records import Loaded
 from opsledger.lib.ids import parse
-from opsledger.local.postgres import Urls
 from opsledger.rules import transitions
 from opsledger.rules.learning import Finding
 from opsledger.rules.record import KnownBy, Operation
@@ -85,9 +84,7 @@ performer = "automation"
 """
 
 
-def test_a_claim_tells_the_journal_of_the_request_that_it_gives_out(
-    live_world: World, database_urls: Urls
-) -> None:
+def test_a_claim_tells_the_journal_of_the_request_that_it_gives_out(live_world: World) -> None:
     """The second step's request is frozen by the first one's reference, while its claim waits for the lock."""
     load(live_world.cast.launch.pk, read(BOTH), actor="test")
     live_world.record("order:1", "both")
@@ -100,7 +97,6 @@ def test_a_claim_tells_the_journal_of_the_request_that_it_gives_out(
         return transitions.attempt_ended(loaded.record, 1, str(attempt), finding, moment)
 
     answer = behind_ours(
-        database_urls,
         lambda: change_here({step.operation_id: Change("attempt_ended", "token:x", ends)}),
         lambda: live_world.auto.post("/operations/order:1/steps/send_message/claim"),
     )

@@ -19,13 +19,14 @@ from opsledger.accounts.roles import Role
 from opsledger.console.forms import by_person
 from opsledger.journal.models import Entry
 from opsledger.ledger.actions.intake import open_intended
+from opsledger.ledger.actions.settle import Decision, settle_hold
 from opsledger.ledger.actions.wanted import Wanted, WantedContent
 from opsledger.ledger.models import Approval, ContentVersion, Hold, Operation, Revision
 from opsledger.ledger.queries import nav
 from opsledger.lib.ids import public
 from opsledger.rules.answers import Answer
 from opsledger.rules.content import AuthorKind
-from tests.desk import AUTOMATION, LETTER, LETTER_PARAMS, step_identity
+from tests.desk import AUTOMATION, LETTER, LETTER_PARAMS, params, step_identity
 
 HTMX = {"HTTP_HX_REQUEST": "true", "HTTP_HX_TARGET": "approval"}
 OTHER_TEXT = "Your order is on its way. A colleague will write once it has arrived."
@@ -102,6 +103,58 @@ def test_the_number_beside_the_navigation_counts_what_this_person_may_decide(
     assert '<b>2<span class="vh"> wait for you</span></b>' in page
     viewer = scenes.member("Vera", Role.VIEWER)
     assert "wait for you" not in client_of(viewer).get("/").content.decode()
+
+
+def by_hand(scenes: Scenes) -> None:
+    scenes.desk.propose(AUTOMATION, kind=AuthorKind.MODEL, author="draft-writer-2")
+    scenes.desk.letter(by=by_person(scenes.owner))
+
+
+def by_hand_and_by_others(scenes: Scenes) -> None:
+    by_hand(scenes)
+    scenes.desk.letter()
+
+
+def recorded_and_changed_by_another(scenes: Scenes) -> None:
+    by, other = by_person(scenes.owner), by_person(Person.objects.get(display_name="Olga"))
+    wanted = Wanted("test:by-hand", "classic_follow_up", params("classic_follow_up"))
+    opened = open_intended(scenes.desk.team.pk, [wanted], by)[0].opened
+    assert opened is not None
+    scenes.send(REJECTED, says="rejected")
+    hold = scenes.hold(opened)
+    changed = Decision(Answer.REVISE, "Their queue moved.", hold.version, params={"queue": "launch-desk"})
+    settle_hold(hold.pk, changed, other)
+
+
+# What waits, by whom it was recorded, and for how many decisions it counts: the recorder's, and another owner's.
+RECORDED: dict[str, tuple[Any, tuple[int, int]]] = {
+    "all of it by hand": (by_hand, (0, 1)),
+    "some of it by hand": (by_hand_and_by_others, (1, 1)),
+    "one request, changed by the other": (recorded_and_changed_by_another, (0, 0)),
+}
+
+
+@pytest.mark.parametrize(("scene", "counts"), RECORDED.values(), ids=RECORDED.keys())
+def test_what_somebody_recorded_counts_as_waiting_for_others(
+    scenes: Scenes, olga: Person, scene: Any, counts: tuple[int, int]
+) -> None:
+    scene(scenes)
+    for who, count in zip((scenes.owner, olga), counts, strict=True):
+        assert nav.counts([scenes.desk.team.pk], who.pk, approver=True)["approvals"] == count, who
+        page = text_of(client_of(who).get("/approvals/"))
+        assert ("Waiting for you" in page, "Waiting for others" in page) == (bool(count), not count)
+        assert (f'<b>{count}<span class="vh"> wait for you</span></b>' in page) == bool(count)
+
+
+def test_a_version_whose_operations_one_recorded_oneself_is_not_offered_for_approval(
+    scenes: Scenes, olga: Person
+) -> None:
+    by_hand(scenes)
+    page = text_of(client_of(scenes.owner).get(address(newest(scenes))))
+    assert "You recorded all that waits for it, so somebody else has to approve it." in page
+    assert "Approve version" not in page
+    assert "Reject version" in page
+    assert "Approve version" in text_of(client_of(olga).get(address(newest(scenes))))
 
 
 def test_a_viewer_reads_everything_and_is_offered_nothing(scenes: Scenes) -> None:

@@ -96,6 +96,25 @@ def test_a_rule_says_when_it_is_passed_over_and_why(scenes: Scenes) -> None:
     assert "Switched off" in row_of(shown(scenes.owner), first)
 
 
+def test_a_rule_says_where_approvals_pass_it_over(scenes: Scenes) -> None:
+    maria, jon = scenes.member("Maria", Role.OPERATOR), scenes.member("Jon", Role.OWNER)
+    first, second = add(scenes, maria), add(scenes, jon, reason="approval_needed")
+    third = add(scenes, scenes.owner)
+    jon.memberships.update(role=Role.OPERATOR.value)
+    html = shown(scenes.owner)
+    assert "In use; not for approvals, which only owners give" in row_of(html, first)
+    assert "Passed over: Jon may not approve here" in row_of(html, second)
+    assert "not for approvals" not in row_of(html, third)
+    assert (
+        "What needs an approval goes to an owner who may give it; for others the next rule is asked." in html
+    )
+    refused = client_of(scenes.owner).post(
+        f"{PAGE}add/", {"person": str(maria.pk), "reason": "approval_needed"}
+    )
+    assert refused.status_code == 422
+    assert "Only an owner of the team approves" in refused.content.decode()
+
+
 def test_a_rule_is_changed_moved_and_removed(scenes: Scenes) -> None:
     maria = scenes.member("Maria", Role.OPERATOR)
     first, second = add(scenes, maria, destination="mail"), add(scenes, maria)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from opsledger.accounts import actions
 from opsledger.accounts.models import Person
 from opsledger.accounts.roles import Role
+from opsledger.destinations.transport import AddressGuard
+from opsledger.engine.bounded import REPLY_BYTES_MAX
+from opsledger.engine.messages import Message
+from opsledger.engine.notices import send_to_service
 from opsledger.engine.services import BadAddress, instantiate, read_address
 from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.mailings import Tried, claim_mailings, open_mailings, record_mailing
@@ -18,10 +25,10 @@ from opsledger.ledger.actions.telling import ask_for_test, remove_channel
 from opsledger.ledger.models import Mailing, Notice
 from opsledger.rules.notice_words import MailingState
 from tests.console.scenes import Scenes, desk, sandbox, scenes
-from tests.engine.test_sent_notices import channel, give, let_pass, mail, turn
-from tests.sinks import MailSink
+from tests.engine.test_sent_notices import HERE, channel, give, let_pass, mail, turn, web
+from tests.sinks import MailSink, WebSink, web_sink
 
-__all__ = ["desk", "mail", "sandbox", "scenes"]
+__all__ = ["desk", "mail", "sandbox", "scenes", "web"]
 
 FLOW = f"workflow://flows.example:443/{'a' * 32}/{'b' * 43}/"
 
@@ -89,6 +96,91 @@ def test_an_end_of_line_is_in_no_option_of_an_address(address: str) -> None:
 )
 def test_what_an_address_may_say_is_still_taken(address: str, host: str) -> None:
     assert read_address(address).host == host
+
+
+# Answers without end
+
+
+MANY = 64 * 1024 * 1024
+BOMB = gzip.compress(b" " * MANY, 9)
+# What a service answers: status, answer, how often, headers; and what is said of the message.
+ANSWERS: dict[str, tuple[dict[str, Any], str]] = {
+    "long": ({"answer": b" " * 65536, "answers": 1000}, "unknown"),
+    "long, with a refusal": ({"status": 404, "answer": b" " * 65536, "answers": 1000}, "unknown"),
+    "long, beside a redirect": (
+        {"status": 307, "location": "/", "answer": b" " * 65536, "answers": 1000},
+        "unknown",
+    ),
+    "longer than it says": (
+        {"answer": b" " * 65536, "answers": 1000, "answer_headers": {"Content-Length": "1000000000000"}},
+        "unknown",
+    ),
+    "small, and large when unpacked": (
+        {"answer": BOMB, "answer_headers": {"Content-Encoding": "gzip"}},
+        "unknown",
+    ),
+    "as long as is read": ({"answer": b" " * REPLY_BYTES_MAX}, "sent"),
+}
+
+
+@pytest.mark.parametrize(("answer", "state"), ANSWERS.values(), ids=ANSWERS.keys())
+def test_an_answer_is_read_up_to_a_limit(
+    scenes: Scenes, web: WebSink, answer: dict[str, Any], state: str
+) -> None:
+    for name, value in answer.items():
+        setattr(web, name, value)
+    tracemalloc.start()
+    try:
+        tried = send_to_service(f"json://127.0.0.1:{web.port}/", Message("Desk", "Two holds."), HERE)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert tried.state == state
+    assert state == "sent" or "too large" in tried.said
+    assert peak < 40 * 1024 * 1024
+    assert len(web.bodies) == 1
+
+
+def test_a_mail_server_that_talks_without_end_is_left(scenes: Scenes, mail: MailSink) -> None:
+    mail.says = "chatter"
+    address = (
+        f"mailto://user:hunter2@127.0.0.1:{mail.port}?from=desk@ops.example&to=ops@mail.example&mode=insecure"
+    )
+    tried = send_to_service(address, Message("Desk", "Two holds."), HERE)
+    assert (tried.state, mail.mails) == ("unknown", [])
+    assert "too large" in tried.said
+    assert mail.lines < 200_000
+
+
+# What the environment says
+
+
+@pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"])
+@pytest.mark.parametrize("allowed", [True, False], ids=["an allowed address", "a private address"])
+def test_no_proxy_of_the_environment_comes_between(
+    scenes: Scenes, web: WebSink, monkeypatch: pytest.MonkeyPatch, name: str, allowed: bool
+) -> None:
+    """Behind a proxy the guard would see the proxy's address alone."""
+    for other in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(other, raising=False)
+    with web_sink() as proxy:
+        monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+        guard = HERE if allowed else AddressGuard()
+        tried = send_to_service(f"json://127.0.0.1:{web.port}/", Message("Desk", "Two holds."), guard)
+        assert (tried.state, len(web.bodies)) == (("sent", 1) if allowed else ("failed", 0))
+        assert proxy.bodies == []
+
+
+def test_no_password_of_the_machine_is_given_to_a_service(
+    scenes: Scenes, web: WebSink, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login root password hunter2\n")
+    (tmp_path / "netrc").chmod(0o600)
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    assert (
+        send_to_service(f"json://127.0.0.1:{web.port}/", Message("Desk", "Two holds."), HERE).state == "sent"
+    )
+    assert "Authorization" not in web.headers[0]
 
 
 # People who are gone by then

@@ -33,9 +33,14 @@ from opsledger.ledger.actions.assignment import (
 )
 from opsledger.ledger.actions.deciding import By, Refused
 from opsledger.ledger.actions.open import open_operations
+from opsledger.ledger.actions.settle import Decision, settle_hold
 from opsledger.ledger.models import AssignmentRule, Hold
+from opsledger.ledger.queries.assignment import rules_of
+from opsledger.rules.answers import Answer
+from opsledger.rules.content import AuthorKind
 from opsledger.rules.states import HoldReason
 from tests.console.scenes import UNKNOWN, Scenes
+from tests.desk import AUTOMATION
 
 
 @pytest.fixture
@@ -112,6 +117,77 @@ def test_a_rule_whose_person_is_gone_is_passed_over(scenes: Scenes, goes: Callab
     add(scenes, jon)
     goes(maria)
     assert scenes.hold(scenes.unknown()).owner_id == jon.pk
+
+
+# Requests that ask for an approval
+
+
+@pytest.mark.parametrize("role", [Role.OPERATOR, Role.ADMIN])
+def test_what_asks_for_an_approval_passes_over_whoever_is_no_owner(scenes: Scenes, role: Role) -> None:
+    maria, jon = scenes.member("Maria", role), scenes.member("Jon", Role.OWNER)
+    Membership.objects.get_or_create(person=maria, team=scenes.desk.team, role=Role.OPERATOR.value)
+    add(scenes, maria)
+    last = add(scenes, jon)
+    opened = scenes.unapproved()
+    hold = scenes.hold(opened)
+    assert hold.owner_id == jon.pk
+    line = json.loads(Entry.objects.get(subject_id=opened.id, seq=1).body)
+    assert line["given"] == {str(hold.pk): {"owner": str(jon.pk), "rule": str(last), "position": 2}}
+    assert scenes.hold(scenes.unknown()).owner_id == maria.pk  # another question is theirs
+
+
+def recorded(scenes: Scenes, maria: Person) -> None:
+    scenes.desk.propose(AUTOMATION, kind=AuthorKind.MODEL, author="draft-writer-2")
+    scenes.desk.letter(by=by(maria))
+
+
+def asked_for(scenes: Scenes, maria: Person) -> None:
+    scenes.desk.propose(by(maria), kind=AuthorKind.MODEL, author="draft-writer-2")
+    scenes.desk.letter()
+
+
+def wrote(scenes: Scenes, maria: Person) -> None:
+    scenes.desk.propose(by(maria), author=maria.email)
+    scenes.desk.letter()
+
+
+def changed(scenes: Scenes, maria: Person) -> None:
+    hold = scenes.hold(scenes.rejected())
+    asks = Decision(Answer.REVISE, "Their queue moved.", hold.version, params={"queue": "launch-desk"})
+    settle_hold(hold.pk, asks, by(maria))
+
+
+BARRED = [recorded, asked_for, wrote, changed]
+
+
+@pytest.mark.parametrize("makes", BARRED, ids=[one.__name__ for one in BARRED])
+def test_rules_applied_by_hand_pass_over_whoever_may_not_give_that_approval(
+    scenes: Scenes, olga: By, makes: Callable[[Scenes, Person], None]
+) -> None:
+    maria, jon = scenes.member("Maria", Role.OWNER), scenes.member("Jon", Role.OWNER)
+    makes(scenes, maria)
+    scenes.unknown()
+    Hold.objects.update(owner=None)
+    first, second = add(scenes, maria), add(scenes, jon)
+
+    counted = {one.id: one.count for one in rules_of(scenes.desk.team.pk).lines}
+    assert apply_rules(scenes.desk.team.pk, olga).given_count == 2
+
+    open_ones = Hold.objects.filter(closed_at__isnull=True)
+    owners = {one.reason: one.owner_id for one in open_ones}
+    assert owners == {"approval_needed": jon.pk, "outcome_unknown": maria.pk}
+    assert counted == {first: 1, second: 1}
+
+
+def test_a_rule_for_approvals_alone_names_an_owner(scenes: Scenes) -> None:
+    maria, jon = scenes.member("Maria", Role.OPERATOR), scenes.member("Jon", Role.OWNER)
+    with pytest.raises(Refused, match="Only an owner of the team approves") as why:
+        add(scenes, maria, reason=HoldReason.APPROVAL_NEEDED.value)
+    assert why.value.field == "person"
+    add(scenes, jon, reason=HoldReason.APPROVAL_NEEDED.value)
+    Membership.objects.filter(person=jon).update(role=Role.OPERATOR.value)  # and is none any more
+    (line,) = rules_of(scenes.desk.team.pk).lines
+    assert (line.taker, line.approves) == ("Jon", False)
 
 
 def test_somebody_who_is_away_is_stood_in_for(scenes: Scenes) -> None:

@@ -37,6 +37,7 @@ from opsledger.rules.learning import Finding
 from opsledger.rules.record import KnownBy
 from opsledger.rules.states import NoChange, Outcome
 from tests.desk import DEFINITIONS, LETTER, LETTER_PARAMS, Desk
+from tests.lock_waits import until_waiting
 
 
 @pytest.fixture
@@ -168,15 +169,6 @@ def test_the_same_text_asked_for_by_another_person_is_another_version(cast: Cast
 # Crossing decisions
 
 
-def waiting_for_a_lock() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_stat_clear_snapshot()")  # one transaction sees one list of connections else
-        cursor.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-        )
-        return bool(cursor.fetchone()[0])
-
-
 @pytest.mark.parametrize("decision", ["approve", "reject"])
 def test_a_decision_over_what_is_cancelled_at_that_moment_is_told_so(cast: Cast, decision: str) -> None:
     opened = cast.desk.letter()
@@ -211,8 +203,7 @@ def test_a_decision_over_what_is_cancelled_at_that_moment_is_told_so(cast: Cast,
     threads[0].start()
     assert locked.wait(20)
     threads[1].start()
-    while threads[1].is_alive() and not waiting_for_a_lock():
-        pass
+    until_waiting(1, threads)
     go.set()
     for thread in threads:
         thread.join()

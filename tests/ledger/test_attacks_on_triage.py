@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,6 +17,7 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 
 from opsledger.accounts import actions
+from opsledger.accounts.absences import add_absence
 from opsledger.accounts.models import Person
 from opsledger.accounts.roles import Role
 from opsledger.console.forms import by_person
@@ -31,10 +33,17 @@ from opsledger.ledger.actions.escalate import record_owners_gone
 from opsledger.ledger.actions.lists import begin_happened, keep_list
 from opsledger.ledger.actions.propose import Thought, open_proposal
 from opsledger.ledger.actions.record import Sent, record_sends
+from opsledger.ledger.actions.replay_items import record_items_started
+from opsledger.ledger.actions.replay_stops import record_replays_stopped
+from opsledger.ledger.actions.replays import open_replay, settle_resume_replay
 from opsledger.ledger.actions.settle import Decision, settle_hold
-from opsledger.ledger.models import Attempt, BulkRun, Destination, Hold, Notice, Proposal, Step
+from opsledger.ledger.clock import database_now
+from opsledger.ledger.models import Attempt, BulkRun, Destination, Hold, Notice, Proposal, Replay, Step
 from opsledger.ledger.queries.bulk import groups_of, remaining
 from opsledger.ledger.queries.lists import list_of, look
+from opsledger.ledger.queries.replay_plans import plan, scope_of_ids
+from opsledger.ledger.replay_plan import freeze, thaw
+from opsledger.lib.ids import public
 from opsledger.rules.answers import Answer
 from opsledger.rules.bulk import Verb
 from opsledger.rules.content import AuthorKind
@@ -45,7 +54,8 @@ from tests.bulk import begun, counts, ran, results, selected
 from tests.console.scenes import Scenes
 from tests.desk import Desk, step_identity
 from tests.ledger.test_statements_in_the_ledger import late_reply, plan_by, stated
-from tests.replaying import effects, opened_by, unknown
+from tests.people import client_of
+from tests.replaying import effects, opened_by, start_of, unknown
 
 SYSTEM = By("token:flow", "flow")
 
@@ -107,12 +117,58 @@ def test_whoever_gets_a_hold_first_those_whom_it_concerns_are_still_told(
     make: Callable[[Scenes], Hold],
     kind: str,
 ) -> None:
-    jon = scenes.member("Jon", Role.OPERATOR)
+    jon = scenes.member(
+        "Jon", Role.OWNER if give is by_rule else Role.OPERATOR
+    )  # no rule gives approvals to others
     hold = make(scenes)
     give(scenes, hold, maria if kind == "disputed" else jon)
     sweep.run_once()
     whom = [scenes.owner] if give is when_the_owner_left and kind == "disputed" else [maria]
     assert [kind in told(one) for one in whom] == [True]
+
+
+# Who gives it to Maria, while who is away for whom; and who is told.
+AWAY: dict[str, tuple[list[tuple[str, str]], str, str]] = {
+    "she is there": ([], "flow", "Maria"),
+    "she is away": ([("Maria", "Jon")], "flow", "Jon"),
+    "her deputy is away, too": ([("Maria", "Jon"), ("Jon", "Ann")], "flow", "Ann"),
+    "her deputy gives it": ([("Maria", "Jon")], "Jon", "Maria"),
+    "she takes it herself": ([("Maria", "Jon")], "Maria", ""),
+}
+
+
+@pytest.mark.parametrize(("absences", "giver", "whom"), AWAY.values(), ids=AWAY.keys())
+@pytest.mark.parametrize("give", ["by hand", "by a bulk run"])
+def test_what_is_given_to_somebody_who_is_away_is_told_to_whoever_stands_in(
+    scenes: Scenes, maria: Person, give: str, absences: list[tuple[str, str]], giver: str, whom: str
+) -> None:
+    people = {"Maria": maria} | {name: scenes.member(name, Role.OWNER) for name in ("Jon", "Ann")}
+    now = timezone.now()
+    for who, deputy in absences:
+        span = {"begins_at": now - timedelta(hours=1), "ends_at": now + timedelta(hours=1)}
+        add_absence(people[who], scenes.desk.team, people[deputy], **span)
+    hold = scenes.hold(scenes.unknown())
+    by = by_person(people[giver]) if giver in people else by_person(scenes.owner)
+    if give == "by hand":
+        settle_assign([hold.pk], maria.pk, by)
+    else:
+        run = ran(selected([hold], by), Verb.ASSIGN, by, facts={"owner": str(maria.pk)})
+        assert counts(run) == {"done": 1}
+    sweep.run_once()
+    assert {name: told(who) for name, who in people.items() if told(who)} == (
+        {whom: ["assigned"]} if whom else {}
+    )
+    hold.refresh_from_db()
+    assert hold.owner == maria  # it stays theirs
+
+
+def test_somebody_for_whom_nobody_stands_in_is_told_themselves(scenes: Scenes, maria: Person) -> None:
+    jon, now = scenes.member("Jon", Role.OWNER), timezone.now()
+    span = {"begins_at": now - timedelta(hours=1), "ends_at": now + timedelta(hours=1)}
+    add_absence(maria, scenes.desk.team, jon, **span)
+    actions.deactivate_person(jon)
+    settle_assign([scenes.hold(scenes.unknown()).pk], maria.pk, SYSTEM)
+    assert told(maria) == ["assigned"]
 
 
 def test_a_request_that_nobody_may_approve_is_told_to_the_one_who_has_it(scenes: Scenes) -> None:
@@ -183,6 +239,75 @@ def test_nothing_is_assigned_to_somebody_who_is_gone_by_then(
     assert results(run) == {hold.pk: ("refused", "Its new owner is not in the team any more.")}
     hold.refresh_from_db()
     assert (hold.owner_id, hold.version) == (None, 1)
+
+
+# A replay in somebody's name
+
+
+def replay_of_maria(scenes: Scenes, maria: Person) -> Replay:
+    """Over two rejected steps, of which the first was begun while Maria was an owner; both may go by its rate."""
+    operations, by = [scenes.rejected() for _ in range(2)], by_person(maria)
+    team = scenes.desk.team.pk
+    made = plan(team, scope_of_ids(team, [one.id for one in operations]), database_now())
+    start = start_of(made, per_second={"crm_classic": 1.0})
+    replay = open_replay(thaw(freeze(made, maria.pk), team, maria.pk), start, by).replay
+    assert record_items_started() == 1
+    replay.destinations.update(tokens=5.0)
+    return replay
+
+
+@pytest.mark.parametrize("lose", LOST, ids=[one.__name__ for one in LOST])
+@pytest.mark.parametrize("turn", [replays.run_once, record_items_started, record_replays_stopped])
+def test_a_replay_goes_no_further_than_its_persons_rights(
+    scenes: Scenes, maria: Person, lose: Callable[[Scenes, Person], None], turn: Callable[[], object]
+) -> None:
+    """Whichever part of a turn comes first."""
+    replay = replay_of_maria(scenes, maria)
+    lose(scenes, maria)
+
+    turn()
+    record_items_started()
+
+    replay.refresh_from_db()
+    assert (replay.state, replay.version, replay.waiting_count) == ("paused", 2, 1)
+    line = Entry.objects.get(subject_id=replay.pk, kind="replay_paused")
+    assert line.actor == "engine"
+    assert json.loads(line.body) == {"cause": "not_allowed_any_more", "person": str(maria.pk)}
+    assert told(scenes.owner).count("replay_stopped") == 1
+    assert "replay_stopped" not in told(maria)
+    call_command("verify_ledger")
+
+
+def test_a_replay_of_somebody_who_is_an_owner_still_runs_on(scenes: Scenes, maria: Person) -> None:
+    actions.set_roles(maria, scenes.desk.team, [Role.OWNER, Role.VIEWER])
+    replay = replay_of_maria(scenes, maria)
+    replays.run_once()
+    replay.refresh_from_db()
+    assert (replay.state, replay.waiting_count) == ("running", 0)
+
+
+def test_an_owner_resumes_it_in_their_own_name(scenes: Scenes, maria: Person) -> None:
+    replay = replay_of_maria(scenes, maria)
+    became_a_viewer(scenes, maria)
+    replays.run_once()
+    page = client_of(scenes.owner).get(f"/replays/{public('rpl', replay.pk)}/").content.decode()
+    assert (
+        "It paused by itself: Maria, in whose name it began steps, may not start replays here any more."
+        in page
+    )
+    assert "An owner may resume it, in their own name from then on, or abort it." in page
+
+    settle_resume_replay(replay.pk, 2, "I looked at the plan.", by_person(scenes.owner))
+    replays.run_once()
+
+    lines = Entry.objects.filter(kind="replayed").order_by("at", "subject_id")
+    assert [one.actor for one in lines] == [f"person:{maria.pk}", f"person:{scenes.owner.pk}"]
+    assert [json.loads(one.body).get("started_by") for one in lines] == [None, f"person:{maria.pk}"]
+    page = client_of(scenes.owner).get(f"/operations/{public('op', lines[1].subject_id)}/").content.decode()
+    assert "Maria started the replay." in page
+    replay.refresh_from_db()
+    assert (replay.started_by_id, replay.resumed_by_id) == (maria.pk, scenes.owner.pk)
+    call_command("verify_ledger")
 
 
 # One run that the database does not let through

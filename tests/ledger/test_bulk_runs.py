@@ -16,7 +16,17 @@ from opsledger.engine import bulk as engine
 from opsledger.journal.models import Entry
 from opsledger.ledger.actions import bulk, bulk_verbs
 from opsledger.ledger.actions.assign import settle_assign
-from opsledger.ledger.actions.bulk import CHANGED, RunMoved, abort, begin, freeze, freeze_view, record_batch
+from opsledger.ledger.actions.bulk import (
+    CHANGED,
+    Press,
+    RunMoved,
+    abort,
+    begin,
+    begun_before,
+    freeze,
+    freeze_view,
+    record_batch,
+)
 from opsledger.ledger.actions.deciding import By, Refused
 from opsledger.ledger.actions.destinations import settle_pause
 from opsledger.ledger.models import (
@@ -176,6 +186,29 @@ def test_the_same_press_twice_is_one_run(desk: Desk) -> None:
     assert (first.created, again.created, again.run.pk) == (True, False, first.run.pk)
     assert BulkRun.objects.count() == 1 and BulkItem.objects.count() == 1
     assert Entry.objects.filter(kind="bulk_begun").count() == 1
+
+
+# What a form asks for now, whose run it began before was a note on these holds.
+OTHER_PRESSES: dict[str, Callable[[Selection, Selection, By, UUID], object]] = {
+    "another verb": lambda made, _, by, once: begin(made, Verb.TAKE, by, once=once),
+    "another note": lambda made, _, by, once: begin(made, Verb.NOTE, by, once=once, reason="Call them."),
+    "other holds, as the page asks": lambda _, more, by, once: begun_before(
+        by.person_id, once, Press(Verb.NOTE, more.pk, "Asked them.")
+    ),
+}
+
+
+@pytest.mark.parametrize("press", OTHER_PRESSES.values(), ids=OTHER_PRESSES.keys())
+def test_a_form_that_asks_for_something_else_is_refused_and_not_taken_for_the_first_press(
+    desk: Desk, press: Callable[[Selection, Selection, By, UUID], object]
+) -> None:
+    some, by, once = holds_of(desk, 2), by_owner(desk), uuid4()
+    made, more = selected(some[:1], by), selected(some[1:], by)
+    first = begin(made, Verb.NOTE, by, once=once, reason="Asked them.")
+    with pytest.raises(Refused, match="began another run before"):
+        press(made, more, by, once)
+    assert [run.pk for run in BulkRun.objects.all()] == [first.run.pk]
+    assert begun_before(by.person_id, once, Press(Verb.NOTE, made.pk, "Asked them.")) == first.run
 
 
 def test_two_presses_at_the_same_moment_are_one_run(desk: Desk) -> None:

@@ -13,6 +13,7 @@ from opsledger.accounts.models import Person
 from opsledger.ledger.actions import content as content_actions
 from opsledger.ledger.actions.claim import claim_sends
 from opsledger.ledger.actions.content import BadContent, Proposal, open_content_version, open_version_here
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.intake import Verdict, Wanted, WantedContent, open_intended
 from opsledger.ledger.models import (
     ApprovedRequest,
@@ -96,8 +97,49 @@ def test_a_client_key_makes_it_the_same_again(cast: Cast) -> None:
     again = open_content_version(team, proposal(client_key="run-1"), AUTOMATION)
 
     assert (again.id, again.new, later.number) == (first.id, False, 2)
-    with pytest.raises(BadContent, match="says something else"):
-        open_content_version(team, proposal(client_key="run-1", fields=LETTER | {"text": "?"}), AUTOMATION)
+
+
+# What is not as it came the first time under a key, and what the refusal names.
+ANOTHER: dict[str, tuple[dict[str, Any], str]] = {
+    "another text": ({"fields": LETTER | {"text": "?"}}, "something else: fields."),
+    "another author": ({"author": "draft-writer-3"}, "something else: author."),
+    "another kind of author": ({"author_kind": AuthorKind.AUTOMATION}, "something else: author."),
+    "another origin": ({"origin": "from the archive"}, "something else: origin."),
+    "all of it": (
+        {"fields": LETTER | {"text": "?"}, "author": "other", "origin": "?"},
+        "something else: fields, author, origin.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changed", "why"), ANOTHER.values(), ids=ANOTHER.keys())
+def test_a_client_key_does_not_stand_for_another_proposal(
+    cast: Cast, changed: dict[str, Any], why: str
+) -> None:
+    first = open_content_version(cast.desk.team.pk, proposal(client_key="run-1"), AUTOMATION)
+
+    with pytest.raises(BadContent, match=why) as refused:
+        open_content_version(cast.desk.team.pk, proposal(client_key="run-1", **changed), AUTOMATION)
+
+    assert [name for name, _ in refused.value.problems] == ["client_key"]
+    assert [one.id for one in versions_of(cast.desk.team.pk, LETTER_ID)] == [first.id]
+
+
+def test_a_client_key_is_its_requesters_own(cast: Cast) -> None:
+    """Else a second requester would be given the first one's version, and could approve what they asked for."""
+    by = {
+        who.actor: who for who in (AUTOMATION, cast.anna, cast.bert, By("token:other", "another automation"))
+    }
+
+    made = [open_content_version(cast.desk.team.pk, proposal(client_key="run-1"), one) for one in by.values()]
+    again = [
+        open_content_version(cast.desk.team.pk, proposal(client_key="run-1"), one) for one in by.values()
+    ]
+
+    assert [one.number for one in made] == [1, 2, 3, 4]
+    assert [(one.id, one.new) for one in again] == [(one.id, False) for one in made]
+    requesters = {one.number: one.requested_by for one in versions_of(cast.desk.team.pk, LETTER_ID)}
+    assert requesters == dict(enumerate(by, 1))
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 from io import StringIO
-from threading import Event, Thread
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -28,6 +28,7 @@ from opsledger.ledger.actions.settle import Decision, settle_hold
 from opsledger.ledger.models import Destination, Hold, Notice
 from opsledger.rules.answers import Answer
 from tests.console.scenes import Scenes, desk, sandbox, scenes
+from tests.lock_waits import until_waiting
 
 __all__ = ["desk", "sandbox", "scenes"]
 SYSTEM = By("token:flow", "flow")
@@ -210,28 +211,11 @@ def test_two_sweeps_that_found_the_same_hold_remind_of_it_once(scenes: Scenes, m
         Hold.objects.select_for_update(of=("self",)).get(pk=hold.pk)
         for thread in threads:
             thread.start()
-        until_waiting(2)
+        until_waiting(2, threads)
     for thread in threads:
         thread.join()
     assert Notice.objects.filter(kind="reminder", person=maria).count() == 1
     assert Entry.objects.filter(subject_id=row.pk, kind="reminded").count() == 1
-
-
-def until_waiting(count: int) -> None:
-    """Until so many connections wait for a lock; fails by itself after ten seconds."""
-    for _ in range(1000):
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT pg_stat_clear_snapshot()"
-            )  # one transaction sees one list of connections else
-            cursor.execute(
-                "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted"
-                " AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())"
-            )
-            if cursor.fetchone()[0] >= count:
-                return
-        Event().wait(0.01)
-    raise AssertionError("nobody waits")
 
 
 def test_the_journal_still_proves_the_rows_afterwards(scenes: Scenes, maria: Person) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from threading import Barrier, Thread
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -31,7 +32,7 @@ from opsledger.ledger.models import (
     StepRequest,
 )
 from opsledger.ledger.queries import nav
-from opsledger.ledger.queries.approvals import approvals_of, rejected_last
+from opsledger.ledger.queries.approvals import approvals_of, decided_lately, rejected_last
 from opsledger.ledger.queries.content import approvals_waiting, covered_revision
 from opsledger.rules.answers import Answer
 from opsledger.rules.content import AuthorKind
@@ -224,6 +225,62 @@ def test_what_returned_and_shows_no_content_is_approved_by_itself_and_counted(ca
     with pytest.raises(Refused, match="is the approved request already"):
         reject(cast, opened, cast.bert, returns=True)
     assert cast.approve_revision(opened, cast.bert).approved_count == 1
+
+
+# Decided lately
+
+
+def one_request(cast: Cast) -> None:
+    reject(cast, changed_letter(cast), cast.bert)
+
+
+def one_request_that_returns(cast: Cast) -> None:
+    reject(cast, changed_task_approved_before(cast), cast.bert, returns=True)
+
+
+def changed_task_approved_before(cast: Cast) -> Opened:
+    opened = changed_task(cast)
+    cast.approve_revision(opened, cast.anna)
+    refused(cast, opened)
+    revise(opened, cast.carl, queue="launch-mail")
+    return opened
+
+
+def a_version(cast: Cast) -> None:
+    cast.desk.letter()
+    cast.reject(cast.newest(), cast.bert)
+
+
+def what_came_to_wait_for_an_approved_version(cast: Cast) -> None:
+    cast.desk.letter()
+    cast.approve(cast.newest(), cast.anna)
+    cast.desk.letter()
+    cast.reject(cast.newest(), cast.bert)
+
+
+# Kind of rejection: what it is of, and how many requests it was made over.
+REJECTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "one request": (one_request, {"revision": 2, "count": 1}),
+    "one request, back at the approved one": (one_request_that_returns, {"revision": 3, "count": 1}),
+    "a version": (a_version, {"number": 1, "count": None}),
+    "what waits for an approved version": (
+        what_came_to_wait_for_an_approved_version,
+        {"number": 1, "count": 1},
+    ),
+}
+
+
+@pytest.mark.parametrize(("scene", "wanted"), REJECTIONS.values(), ids=REJECTIONS.keys())
+def test_every_rejection_is_among_what_was_decided_lately(
+    cast: Cast, scene: Any, wanted: dict[str, Any]
+) -> None:
+    scene(cast)
+
+    told = [one for one in decided_lately([cast.desk.team.pk]) if one.state == "rejected"]
+
+    assert [one.name for one in told] == ["Bert"]
+    assert {name: getattr(told[0], name) for name in wanted} == wanted
+    assert decided_lately([uuid4()]) == []  # another team
 
 
 STALE: dict[str, tuple[dict[str, Any], str]] = {

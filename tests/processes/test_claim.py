@@ -10,6 +10,7 @@ from django.db import connections
 from psycopg import sql
 
 from opsledger.ledger.actions.claim import ClaimedSend, claim_sends
+from tests.lock_waits import WAITING
 from tests.processes.house import House, until
 
 CLAIM_ON_A_WORD = """
@@ -117,8 +118,7 @@ def test_claims_lock_destinations_in_the_order_of_their_ids(house: House) -> Non
         holder.execute(lock, [first["id"]])
         rival = threading.Thread(target=lambda: (claim_sends(5, worker="rival"), connections.close_all()))
         rival.start()
-        waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-        until(lambda: house.value(waiting), "the claim to wait for the first", every=0.01)
+        until(lambda: house.value(WAITING), "the claim to wait for the first", every=0.01)
         witness.execute(f"{lock} NOWAIT", [second["id"]])
         holder.rollback()
         rival.join()

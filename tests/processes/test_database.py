@@ -16,6 +16,7 @@ from opsledger.local.broker import free_port
 from opsledger.local.programs import WORKER_PROCESSES
 from opsledger.rules.definitions import DestinationDefinition
 from opsledger.rules.profile import Timing
+from tests.lock_waits import WAITING
 from tests.processes.house import House, definitions, until
 
 WORKERS = "datname = current_database() AND usename = 'opsledger_app' AND pid <> pg_backend_pid()"
@@ -131,8 +132,7 @@ def test_the_sweep_comes_back_to_250_ended_leases_after_a_restart_in_its_middle(
     holder = psycopg.connect(house.urls.superuser)  # the sweep gets stuck in its first batch
     holder.execute("SELECT FROM ledger_operation WHERE id = %s FOR UPDATE", [claimed[100].operation_id])
     worker, _ = house.worker(), house.beat()
-    locked = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-    until(lambda: house.value(locked), "the sweep to be in its middle", every=0.01)
+    until(lambda: house.value(WAITING), "the sweep to be in its middle", every=0.01)
     assert house.states() == {"in_flight": 250}
 
     restart_at_once(house)

@@ -56,6 +56,23 @@ CHOSEN = {
 }
 
 
+UNABLE = {
+    "who may not answer is passed over": ([rule(1), rule(2, "jon")], {"maria"}, "jon"),
+    "also the deputy who stands in": ([rule(1, "ann"), rule(2)], {"jon"}, "maria"),
+    "but not whom a deputy who may stands in for": ([rule(1, "ann")], {"ann"}, "jon"),
+    "nobody is left": ([rule(1), rule(2, "jon")], {"maria", "jon"}, None),
+    "another rule for the same person, too": ([rule(1), rule(2), rule(3, "jon")], {"maria"}, "jon"),
+}
+
+
+@pytest.mark.parametrize(("rules", "unable", "owner"), UNABLE.values(), ids=UNABLE.keys())
+def test_a_rule_whose_taker_may_not_answer_is_passed_over(
+    rules: list[Rule], unable: set[str], owner: str | None
+) -> None:
+    given = given_by(rules, QUESTION, THERE, unable)
+    assert (given.owner if given else None) == owner
+
+
 @pytest.mark.parametrize(("rules", "wanted"), CHOSEN.values(), ids=CHOSEN.keys())
 def test_the_first_match_whose_person_is_there_decides(
     rules: list[Rule], wanted: tuple[str, str] | None

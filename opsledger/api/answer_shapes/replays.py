@@ -74,10 +74,16 @@ class ReplaySummary(Answer):
     plan_digest: str
     started_by: str
     started_at: datetime
+    answered_for_by: str = Field(
+        description="In whose name it begins steps: who started it, or resumed it last."
+    )
     changed_by: str | None = Field(description="Who paused, resumed or aborted it last; null: the engine.")
     stop_after_unknown: int | None
     stopped_after_unknown: int | None = Field(
-        description="So many unknown outcomes paused it; null: it did not pause by itself."
+        description="So many unknown outcomes paused it; null: they did not."
+    )
+    stopped_without_right: bool = Field(
+        description="It paused because `answered_for_by` may not start replays here any more."
     )
     ended_at: datetime | None
     items: int

@@ -62,7 +62,10 @@ class VersionOfContent(Shape):
     author: Author | None = Field(default=None, description="The caller when absent.")
     origin: Text = Field(default="", max_length=400, description="Where it comes from, in a few words.")
     client_key: Text | None = Field(
-        default=None, min_length=1, max_length=200, description="The same proposal again under the same key."
+        default=None,
+        min_length=1,
+        max_length=200,
+        description="Your own: the same proposal again under it is the first one, another one is refused.",
     )
 
 

@@ -115,6 +115,9 @@ def replayed(telling: Telling, entry: Told) -> Item:
         for step, version in sorted((entry.body.get("rebound") or {}).items())
     ]
     text = _("By choice: %(what)s.") % {"what": listed(rebound)} if rebound else ""
+    if entry.body.get("started_by"):  # somebody else resumed it since
+        said = _("%(name)s started the replay.") % {"name": telling.name(str(entry.body["started_by"]))}
+        text = f"{said} {text}".strip()
     shown = [(_("Replay"), ids.public("rpl", UUID(str(entry.body["replay"]))))]
     if entry.body.get("statement"):
         shown.append((_("Provider’s statement"), ids.public("stm", UUID(str(entry.body["statement"])))))

@@ -61,6 +61,5 @@ def names_in(told: Iterable[Told]) -> dict[str, str]:
             f"person:{body[name]}" for name in ("owner", "from", "to") if isinstance(body.get(name), str)
         }
         actors |= {f"person:{one['owner']}" for one in (body.get("given") or {}).values()}
-        if body.get("proposed_by"):
-            actors.add(str(body["proposed_by"]))
+        actors |= {str(body[name]) for name in ("proposed_by", "started_by") if body.get(name)}
     return names_of(actors)

@@ -161,6 +161,8 @@ def context_of(request: ConsoleRequest, version: Version, asked: Asked) -> dict[
     after = request.POST.get("after", "") or request.GET.get("after", "")
     waits = version.state in {VersionState.PROPOSED, VersionState.APPROVED}
     unable = rules_of_approval.barred_by_version(version.author_person_id, version.requested_by_person_id)
+    mine_alone = bool(covers.steps) and all(one.step_id in barred for one in covers.steps)
+    why = unable.get(request.user.pk, "") or (_("recorded all that waits for it") if mine_alone else "")
     latest = given[0] if given else None
     return {
         "version": version,
@@ -201,9 +203,7 @@ def context_of(request: ConsoleRequest, version: Version, asked: Asked) -> dict[
         ],
         "items": content_items(told.told, names),
         "may_propose": allowed(roles, Permission.PROPOSE),
-        **who_may(
-            request, team, roles, approvals.approvers(team.pk, unable), asked, unable.get(request.user.pk, "")
-        ),
+        **who_may(request, team, roles, approvals.approvers(team.pk, unable), asked, why),
     }
 
 

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_GET, require_POST
 from opsledger.accounts.roles import Permission, allowed
 from opsledger.console.by_address import view_of
 from opsledger.console.evidence_file import evidence_file
+from opsledger.console.evidence_words import sentence_of
 from opsledger.console.forms import by_person
 from opsledger.console.http import ConsoleRequest, page
 from opsledger.console.masked import shown_content
@@ -50,6 +51,7 @@ def _evidence(request: ConsoleRequest, operation: str, evidence: str, *, reveal:
         "record": view.record,
         "op": ids.public("op", view.record.id),
         "line": line,
+        "sentence": sentence_of(line),
         "public": evidence,
         "kind": evidence_word(line.kind),
         "outcome": looked_word(line.says) if line.kind == "lookup" else "",

@@ -128,7 +128,7 @@ def _list_context(request: ConsoleRequest, line: SelectionLine, seen: Look, **mo
     return list_pages.list_context(seen, shown=shown, after=int(after)) | {
         "selection": line,
         "public": ids.public("sel", line.id),
-        "once": request.POST.get("once") or str(uuid4()),
+        "once": str(uuid4()),
         "now": database_now(),
         "typed": "",
         "errors": {},

@@ -47,8 +47,14 @@ KINDS = {
         noop("Sending to a destination stopped"),
     ),
     NoticeKind.REPLAY_ENDED: ("n-replays", noop("Your replay ended"), noop("A replay ended")),
+    NoticeKind.REPLAY_STOPPED: (
+        "paused",
+        noop("A replay paused by itself"),
+        noop("A replay paused by itself"),
+    ),
     NoticeKind.OWNER_GONE: ("user", noop("Came to you: its owner is gone"), noop("An owner is gone")),
 }
+OF_REPLAYS = frozenset({NoticeKind.REPLAY_ENDED, NoticeKind.REPLAY_STOPPED})
 EVERY_CHOICES = (1, 5, 15, 30, 60)
 TEMPLATE = "settings/notifications.html"
 
@@ -88,7 +94,7 @@ def _what(line: NoticeLine) -> str:
     """“3 holds: outcome unknown (2), disputed; at crm; in follow_up”."""
     parts = []
     if line.count > 1:
-        several = _("%(count)s replays") if line.kind is NoticeKind.REPLAY_ENDED else _("%(count)s holds")
+        several = _("%(count)s replays") if line.kind in OF_REPLAYS else _("%(count)s holds")
         parts.append(several % {"count": line.count})
     reasons = {shown(HoldReason(name)).word: count for name, count in line.reasons.items()}
     for prefix, counts in (("", reasons), (_("at"), line.destinations), (_("in"), line.workflows)):

@@ -34,6 +34,7 @@ from opsledger.ledger.queries.assignment import RuleLine
 from opsledger.ledger.queries.choices import choices
 from opsledger.lib import ids
 from opsledger.rules.assignment import RULES_MAX
+from opsledger.rules.states import HoldReason
 
 TEMPLATE, ONE_TEMPLATE = "settings/rules.html", "settings/rule.html"
 PREFIX = "rule"
@@ -88,7 +89,7 @@ def _state(line: RuleLine) -> str:
     """The shape that stands for how a rule is."""
     if not line.active:
         return "cancelled"
-    return "confirmed" if line.taker and not _gone(line) else "unknown"
+    return "confirmed" if line.taker and not _gone(line) and not _may_not_approve(line) else "unknown"
 
 
 def _said(line: RuleLine) -> str:
@@ -99,9 +100,19 @@ def _said(line: RuleLine) -> str:
         return _("Passed over: %(why)s") % {"why": _why_nobody(line) % {"name": line.person}}
     if _gone(line):
         return _("Takes nothing: %(what)s is gone") % {"what": _gone(line)}
-    if line.taker != line.person:
-        return _("In use; %(name)s stands in") % {"name": line.taker}
-    return _("In use")
+    if _may_not_approve(line):
+        return _("Passed over: %(name)s may not approve here") % {"name": line.taker}
+    said = (
+        _("In use; %(name)s stands in") % {"name": line.taker} if line.taker != line.person else _("In use")
+    )
+    if not line.reason and not line.approves:
+        return _("%(said)s; not for approvals, which only owners give") % {"said": said}
+    return said
+
+
+def _may_not_approve(line: RuleLine) -> bool:
+    """It is for approvals alone, and its taker gives none."""
+    return line.reason == HoldReason.APPROVAL_NEEDED and not line.approves
 
 
 def _why_nobody(line: RuleLine) -> str:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
+from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.http import Http404, HttpResponse, QueryDict
@@ -38,6 +39,7 @@ from opsledger.console.views.replays import csv_file
 from opsledger.engine.bulk import carry_at_once
 from opsledger.ledger.actions.bulk import (
     PERMISSIONS,
+    Press,
     RunMoved,
     abort,
     begin,
@@ -144,7 +146,7 @@ def act_at_once(
     with the way to each, on the page that asked (`fallback`, where it does not say which it was)."""
     once = _once(request.POST) or uuid4()
     try:
-        known = begun_before(request.user.pk, once)
+        known = begun_before(request.user.pk, once, Press(verb, facts=facts))
         if known is None:
             known = begin(make(), verb, by_person(request.user), once=once, facts=facts).run
         _say(request, carry_at_once(known), owner)
@@ -183,7 +185,10 @@ def selection_of_teams(request: ConsoleRequest, text: str) -> SelectionLine:
     number = ids.parse("sel", text)
     line = bulk.selection_of(number, request.team_ids) if number else None
     if line is None:
-        raise Http404(_("There is no such selection in your teams."))
+        gone = _(
+            "There is no such selection in your teams. One with which nothing is done goes after %(days)s days."
+        )
+        raise Http404(gone % {"days": settings.KEEP_UNUSED_SELECTIONS_DAYS})
     return line
 
 
@@ -238,8 +243,10 @@ def begin_run(request: ConsoleRequest, selection: str) -> HttpResponse:
     if why := selection_pages.refused(roles, team).get(verb):
         raise PermissionDenied(why)
     once = _once(request.POST) or uuid4()
-    run = begun_before(request.user.pk, once)
     try:
+        owner = _owner_facts(request, team) if verb is Verb.ASSIGN else None
+        press = Press(verb, line.id, _typed_reason(request.POST), owner)
+        run = begun_before(request.user.pk, once, press)
         if run is None:
             run = _begin(request, line, verb, once)
     except Refused as why_refused:
@@ -265,7 +272,7 @@ def _begin(request: ConsoleRequest, line: SelectionLine, verb: Verb, once: UUID)
     if why := selection_pages.why_not_verb(verb, bulk.groups_of(line.id), roles, team):
         raise Refused(why)
     facts = FACTS[verb](request, team)
-    reason = request.POST.get("reason", "").replace("\r\n", "\n")
+    reason = _typed_reason(request.POST)
     if verb in NEEDS_REASON and not reason.strip():
         what = (
             _("Write the note.")
@@ -275,6 +282,10 @@ def _begin(request: ConsoleRequest, line: SelectionLine, verb: Verb, once: UUID)
         raise Refused(what, field="reason")
     made = Selection.objects.get(pk=line.id)
     return begin(made, verb, by_person(request.user), once=once, reason=reason, facts=facts).run
+
+
+def _typed_reason(post: QueryDict) -> str:
+    return post.get("reason", "").replace("\r\n", "\n")
 
 
 def _no_facts(request: ConsoleRequest, team: Team) -> dict[str, Any]:

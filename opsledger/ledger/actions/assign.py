@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
 
+from opsledger.accounts.absences import stand_in_for
 from opsledger.journal.append import append
 from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.hold_lines import TOLD_WITH_OWNER, line_of_hold
 from opsledger.ledger.actions.notices import News, tell_here
+from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Hold
 from opsledger.ledger.records import lock
 from opsledger.rules.notice_words import NoticeKind
@@ -48,9 +51,18 @@ def settle_assign(
 
 
 def tell_owner(hold_ids: Collection[UUID], owner_id: Any, by: By) -> None:
-    """Of what others gave them; what they took themselves they know."""
+    """Of what others gave them; what they took themselves they know. While they are away whoever stands in is told."""
     if owner_id is None or by.person_id == owner_id:
         return
-    given = Hold.objects.filter(pk__in=hold_ids)
-    people = frozenset({owner_id})
-    tell_here(News(NoticeKind.ASSIGNED, hold.team_id, people, hold=hold) for hold in given)
+    given = list(Hold.objects.filter(pk__in=hold_ids))
+    now = database_now()
+    told = {team_id: _told_for(owner_id, team_id, now, by) for team_id in {hold.team_id for hold in given}}
+    tell_here(
+        News(NoticeKind.ASSIGNED, hold.team_id, frozenset({told[hold.team_id]}), hold=hold) for hold in given
+    )
+
+
+def _told_for(owner_id: UUID, team_id: UUID, now: datetime, by: By) -> UUID:
+    """The owner or their deputy; the owner, too, where nobody is there, and where the deputy gave it themselves."""
+    there = stand_in_for(owner_id, team_id, now)
+    return owner_id if there is None or there == by.person_id else there

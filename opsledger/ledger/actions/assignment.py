@@ -22,6 +22,7 @@ from opsledger.ledger import assignment
 from opsledger.ledger.actions.assign import tell_owner
 from opsledger.ledger.actions.deciding import By, Refused
 from opsledger.ledger.actions.hold_lines import TOLD_WITH_OWNER, line_of_hold
+from opsledger.ledger.approvals import approvers
 from opsledger.ledger.models import AssignmentRule, Definition
 from opsledger.ledger.records import lock
 from opsledger.lib.ids import new_id
@@ -136,6 +137,10 @@ def _check(team_id: UUID, wanted: NewRule) -> None:
     if wanted.person_id not in owners_there(team_id):
         why = "A rule gives holds to an active operator or owner of the team. Nothing was changed."
         raise Refused(why, field="person")
+    asks_approval = wanted.reason == HoldReason.APPROVAL_NEEDED
+    if asks_approval and wanted.person_id not in approvers([team_id])[team_id]:
+        why = "Only an owner of the team approves, so a rule for this reason gives holds to one. Nothing was changed."
+        raise Refused(why, field="person")
 
 
 def _note(row: AssignmentRule, kind: str, by: By, **more: str) -> None:
@@ -189,7 +194,10 @@ def apply_rules(
     given_count = looked_through = 0
     while looked_through < looked_through_max:
         found = _unowned(team_id, place, batch)
-        given = {row[0]: one for row in found if (one := rules.given(Question(*row[1:4])))}
+        unable = assignment.unable_at(found)
+        given = {
+            row[0]: one for row in found if (one := rules.given(Question(*row[1:4]), unable.get(row[0], ())))
+        }
         given_count += _give({hold_id: assignment.told(one) or {} for hold_id, one in given.items()}, by)
         looked_through += len(found)
         if len(found) < batch:

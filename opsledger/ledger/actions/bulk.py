@@ -23,6 +23,7 @@ from opsledger.ledger.actions.references import once_more
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import BulkItem, BulkRun, Hold, Selection
 from opsledger.ledger.queries import inbox
+from opsledger.ledger.queries.bulk import text_of
 from opsledger.ledger.records import lock
 from opsledger.lib.ids import new_id
 from opsledger.rules.bulk import HOLDS_MAX, BulkResult, BulkState, Verb
@@ -99,6 +100,12 @@ def _too_many() -> str:
     return f"More than {HOLDS_MAX:,} holds match; one selection takes at most that many. Narrow the view."
 
 
+def lock_selection(selection_id: UUID) -> None:
+    """FOR NO KEY UPDATE on ledger_selection: it is used from now on. Refused where it went away, unused for long."""
+    if not Selection.objects.select_for_update(no_key=True).filter(pk=selection_id).exists():
+        raise Refused("This selection was removed, because nothing was done with it for long. Select again.")
+
+
 # Beginning
 
 
@@ -108,9 +115,35 @@ class Begun:
     created: bool  # False: the same press again
 
 
-def begun_before(person_id: Any, once: UUID) -> BulkRun | None:
-    """The run that this person's form began already."""
-    return BulkRun.objects.filter(person_id=person_id, once=once).first()
+@dataclass(frozen=True, slots=True)
+class Press:
+    """What a form asks for, as far as it is known before anything is frozen. None: whatever it was."""
+
+    verb: Verb
+    selection_id: UUID | None = None
+    reason: str | None = None
+    facts: Mapping[str, Any] | None = None
+
+
+def begun_before(person_id: Any, once: UUID, press: Press) -> BulkRun | None:
+    """The run that this person's form began already; Refused where it asks for something else now."""
+    known = BulkRun.objects.filter(person_id=person_id, once=once).first()
+    if known is not None and not _is_same(known, press):
+        raise Refused(
+            "This form began another run before, so nothing was begun now. Open the page anew and choose again."
+        )
+    return known
+
+
+def _is_same(run: BulkRun, press: Press) -> bool:
+    facts = json.loads(run.facts)
+    said = text_of(facts["reason"]) if "reason" in facts else ""
+    return (
+        run.verb == press.verb.value
+        and press.selection_id in {None, run.selection_id}
+        and (press.reason is None or said is None or said.strip() == press.reason.strip())
+        and all(facts.get(name) == value for name, value in (press.facts or {}).items())
+    )
 
 
 def begin(
@@ -127,7 +160,7 @@ def begin(
 ) -> Begun:
     """Begins one verb over a selection; nothing of it is done here.
 
-    1. The same person's same form again is the run that it began.
+    1. The same person's same form again is the run that it began; Refused where it asks for something else by now.
     2. While another run of this selection is under way: Refused.
     3. Run, items and the team's line are written together. `facts`: for the doer and the line, without free text; `texts`:
        free text by name, kept outside the line like the reason; `given`: what is said of one hold alone; `left`: holds
@@ -139,7 +172,7 @@ def begin(
         with transaction.atomic(durable=True):
             return _begin(selection, verb, by, once, dict(facts or {}), kept, given or {}, left or {})
     except IntegrityError:
-        known = begun_before(by.person_id, once)  # the same press, a moment ago
+        known = begun_before(by.person_id, once, Press(verb, reason=reason))  # a moment ago
         if known is None:
             raise
         return Begun(known, False)
@@ -165,8 +198,8 @@ def _begin(
     given: Mapping[UUID, Mapping[str, Any]],
     left: Mapping[UUID, str],
 ) -> Begun:
-    Selection.objects.select_for_update(no_key=True).get(pk=selection.pk)
-    known = begun_before(by.person_id, once)
+    lock_selection(selection.pk)
+    known = begun_before(by.person_id, once, Press(verb, reason=texts["reason"]))
     if known is not None:
         return Begun(known, False)
     if BulkRun.objects.filter(selection=selection, state=BulkState.RUNNING.value).exists():

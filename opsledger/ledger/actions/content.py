@@ -50,7 +50,7 @@ class Proposal:
     author_kind: AuthorKind
     author: str  # a person's sign-in name, an automation's or a model's name
     origin: str = ""  # where it comes from, in a few words; "" = said for them
-    client_key: str | None = None  # the same proposal again under the same key
+    client_key: str | None = None  # its requester's own: the same proposal again under the same key
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def open_content_version(team_id: UUID, proposal: Proposal, by: By) -> OpenedVer
     """Proposes a version, unapproved, and moves the operations that can still change to it. Call it outside transactions.
 
     A person's text again, as the same requester proposed it last, is that version; what a model or an automation wrote is
-    always a new one. A client key makes any proposal the same again. BadContent names the fields to mend.
+    always a new one. A client key makes any proposal of its requester the same again. BadContent names the fields to mend.
     """
     with transaction.atomic(durable=True):
         opened = open_version_here(team_id, proposal, by)
@@ -168,12 +168,11 @@ def _again(
 ) -> ContentVersion | None:
     """The version that this proposal is already."""
     if proposal.client_key is not None:
-        known = content.versions.filter(client_key=proposal.client_key).first()
-        if known is not None and bytes(known.digest) != digest:
-            raise BadContent(
-                ("client_key", f"was used for version {known.number}, which says something else")
-            )
+        # of this requester alone: who asked for a version may not approve it
+        own_key = content.versions.filter(requested_by=by.actor, client_key=proposal.client_key)
+        known = own_key.first()
         if known is not None:
+            _same_or_refused(known, proposal, digest, author)
             return known
     if newest is None or bytes(newest.digest) != digest:
         return None
@@ -182,6 +181,23 @@ def _again(
     # brought by another person it is another version: who asked for it may not approve it
     own = author is not None and (newest.author_person_id, newest.requested_by) == (author.pk, by.actor)
     return newest if own and newest.state == VersionState.PROPOSED else None
+
+
+def _same_or_refused(known: ContentVersion, proposal: Proposal, digest: bytes, author: Person | None) -> None:
+    """BadContent names what is not as it came the first time under this key."""
+    wrote = (proposal.author_kind.value, author.pk if author else proposal.author.strip())
+    stands = (known.author_kind, known.author_person_id or known.author)
+    same = {
+        "fields": bytes(known.digest) == digest,
+        "author": stands == wrote,
+        "origin": proposal.origin.strip() in {"", known.origin},
+    }
+    differs = ", ".join(name for name, is_same in same.items() if not is_same)
+    if differs:
+        why = f"was used for version {known.number}, which says something else: {differs}."
+        raise BadContent(
+            ("client_key", f"{why} Nothing was recorded; send the first one again, or use another key")
+        )
 
 
 def _write(

@@ -11,7 +11,16 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from opsledger.journal.append import Line, append, body
-from opsledger.ledger.actions.bulk import AtHand, Batch, Begun, Said, begin, begun_before
+from opsledger.ledger.actions.bulk import (
+    AtHand,
+    Batch,
+    Begun,
+    Press,
+    Said,
+    begin,
+    begun_before,
+    lock_selection,
+)
 from opsledger.ledger.actions.bulk_verbs import ERASED, changes_here
 from opsledger.ledger.actions.change import Change, NewEvidence
 from opsledger.ledger.actions.deciding import By, Refused, check_reason
@@ -45,7 +54,7 @@ def keep_list(selection: Selection, content: bytes, by: By, *, file_name: str = 
         raise Refused(str(bad), field="list") from bad
     digest = hashlib.sha256(content).digest()
     with transaction.atomic(durable=True):
-        Selection.objects.select_for_update(no_key=True).get(pk=selection.pk)
+        lock_selection(selection.pk)
         known = ReferenceList.objects.filter(selection=selection, digest=digest).first()
         if known is not None:
             return known
@@ -89,7 +98,8 @@ def begin_happened(look: Look, shown: str, reason: str, by: By, *, once: UUID) -
 
     `shown`: the digest of what the page showed; anything else by now is ListMoved.
     """
-    known = begun_before(by.person_id, once)
+    press = Press(Verb.HAPPENED, look.line.selection_id, reason, {"list": str(look.line.id)})
+    known = begun_before(by.person_id, once, press)
     if known is not None:
         return Begun(known, False)
     if look.fits:

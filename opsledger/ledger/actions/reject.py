@@ -36,7 +36,7 @@ from opsledger.ledger.approvals import (
     waiting_for_version,
 )
 from opsledger.ledger.clock import database_now
-from opsledger.ledger.models import Content, ContentVersion
+from opsledger.ledger.models import Content, ContentVersion, Rejection
 from opsledger.ledger.records import Loaded, lock
 from opsledger.lib.ids import new_id
 from opsledger.rules import revisions, transitions
@@ -207,6 +207,10 @@ def _reject(
     }
     if row.state == VersionState.APPROVED:  # it stays: what came to wait for it since does not
         set_state(row.of, [row.number], VersionState.APPROVED)
+        Rejection.objects.create(
+            id=new_id(), team_id=row.team_id, content_version=row, rejected_by_id=by.person_id,
+            rejected_at=database_now(), rejected_count=len(run.seen),
+        )  # fmt: skip
         append_content_line(row.of_id, "content_waiting_rejected", by, {}, facts)
         return
     decision = {"decided_by": by.actor, "decided_at": database_now(), "decision_text": kept["text"]}

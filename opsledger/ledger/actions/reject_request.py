@@ -36,7 +36,7 @@ from opsledger.ledger.approvals import (
     waiting_for_itself,
 )
 from opsledger.ledger.clock import database_now
-from opsledger.ledger.models import Approval, ContentVersion, Operation, Step
+from opsledger.ledger.models import Approval, ContentVersion, Operation, Rejection, Step
 from opsledger.ledger.records import Loaded, lock
 from opsledger.lib.ids import new_id
 from opsledger.rules import record, revisions
@@ -88,6 +88,10 @@ def settle_revision_rejection(
         if not run.seen or run.seen[0].revision != revision or digest_of(run.seen) != covered_digest:
             raise ContentStale("The request changed while you were reading it.")
         _record_approval(run, team_id, back)
+        Rejection.objects.create(
+            id=new_id(), team_id=team_id, step_id=step_id, revision=revision, rejected_by_id=by.person_id,
+            rejected_at=database_now(), rejected_count=1,
+        )  # fmt: skip
         return RejectedRequest(revision, back.revision if back else None, bool(run.approved))
 
 

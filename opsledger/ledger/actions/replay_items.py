@@ -19,7 +19,9 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.change import Change, NewEvidence, change_here
 from opsledger.ledger.actions.record import statement_evidence
+from opsledger.ledger.actions.replay_stops import paused_without_right_here
 from opsledger.ledger.actions.replays import count_moves
+from opsledger.ledger.models import Replay
 from opsledger.ledger.queries.replay_plans import besides_of, bound_to
 from opsledger.ledger.records import Loaded
 from opsledger.ledger.replay_plan import StatementRef
@@ -87,7 +89,8 @@ SELECT operation_id FROM ledger_replayitem
 """
 _LOCK_FREE = "SELECT id FROM ledger_operation WHERE id = ANY(%s) ORDER BY id FOR UPDATE SKIP LOCKED"
 _REPLAY = """
-SELECT r.id, r.name, r.actor, r.reason, r.state, r.statement_id, encode(s.digest, 'hex') AS statement_digest, s.how
+SELECT r.id, r.name, coalesce('person:' || r.resumed_by_id::text, r.actor) AS actor, r.actor AS starter, r.reason, r.state,
+       r.statement_id, encode(s.digest, 'hex') AS statement_digest, s.how
   FROM ledger_replay r LEFT JOIN ledger_providerstatement s ON s.id = r.statement_id
  WHERE r.id = %s FOR NO KEY UPDATE OF r
 """
@@ -136,6 +139,8 @@ def _begin_batch(room: _Room, wanted: Sequence[UUID]) -> tuple[int, int]:
         free = [row.id for row in named_rows(_LOCK_FREE, [sorted(set(wanted))])]
         replay = named_rows(_REPLAY, [room.replay_id])[0]
         if replay.state != ReplayState.RUNNING or not free:
+            return 0, 0
+        if paused_without_right_here(Replay.objects.get(pk=room.replay_id)):
             return 0, 0
         turns = _turns(named_rows(_ITEMS, [room.replay_id, free]))
         statement = (
@@ -209,6 +214,7 @@ class _Turn:
         facts = {
             "replay": str(self.replay.id),
             "reason": json.loads(self.replay.reason),
+            **({"started_by": self.replay.starter} if self.replay.starter != self.replay.actor else {}),
         }
         made = Change(
             kind="replayed",

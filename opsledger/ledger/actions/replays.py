@@ -277,7 +277,10 @@ def settle_pause_replay(replay_id: UUID, version: int, reason: str, by: By) -> R
 
 
 def settle_resume_replay(replay_id: UUID, version: int, reason: str, by: By) -> Replay:
-    """Goes on where it was paused. The bucket did not fill meanwhile beyond one second's worth."""
+    """Goes on where it was paused, in the name of whoever resumed it.
+
+    The bucket did not fill meanwhile beyond one second's worth.
+    """
     return _decide(
         replay_id, version, reason, by, "replay_resumed", ReplayState.RUNNING, {ReplayState.PAUSED}
     )
@@ -306,8 +309,9 @@ def _decide(
         replay.state, replay.version, replay.changed_by = to.value, version + 1, by.name
         replay.stopped_after = None  # a person has decided since
         if to is ReplayState.RUNNING:
-            replay.running_since = database_now()
-        replay.save(update_fields=["state", "version", "changed_by", "stopped_after", "running_since"])
+            replay.running_since, replay.resumed_by_id = database_now(), by.person_id
+        changed = ["state", "version", "changed_by", "stopped_after", "running_since", "resumed_by"]
+        replay.save(update_fields=changed)
         append([Line("replay", replay_id, kind, by.actor, body({"reason": keep_text(replay_id, reason)}))])
         end_if_over(replay)
         return replay

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from django.db import transaction
 
 from opsledger.journal.append import Line, append, body, keep_text
+from opsledger.ledger.actions.bulk import lock_selection
 from opsledger.ledger.actions.deciding import By, Refused, check_length
 from opsledger.ledger.actions.lists import plain_name
 from opsledger.ledger.clock import database_now
@@ -55,7 +56,7 @@ def keep_statement(selection: Selection, said: Said, by: By) -> ProviderStatemen
     identities = _identities(said, targets)
     fed = digest(b"statement 1", said.words.encode(), said.file, said.listed or b"", said.how.encode())
     with transaction.atomic(durable=True):
-        Selection.objects.select_for_update(no_key=True).get(pk=selection.pk)
+        lock_selection(selection.pk)
         known = ProviderStatement.objects.filter(selection=selection, digest=fed).first()
         if known is not None:
             return known

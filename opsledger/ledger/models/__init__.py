@@ -1,6 +1,6 @@
 """The tables of the ledger. Only `ledger.actions` writes them, only `ledger.queries` reads them for others."""
 
-from opsledger.ledger.models.approvals import Approval, ApprovedRequest, Revision
+from opsledger.ledger.models.approvals import Approval, ApprovedRequest, Rejection, Revision
 from opsledger.ledger.models.assignment import AssignmentRule
 from opsledger.ledger.models.bulk import BulkItem, BulkRun, Selection, SelectionItem
 from opsledger.ledger.models.content import Content, ContentVersion
@@ -62,6 +62,7 @@ __all__ = [
     "Recovery",
     "ReferenceList",
     "Refusal",
+    "Rejection",
     "Replay",
     "ReplayDestination",
     "ReplayItem",

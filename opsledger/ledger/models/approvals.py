@@ -78,6 +78,44 @@ class Approval(models.Model):
         return str(self.id)
 
 
+class Rejection(models.Model):
+    """One decision of one person over one request, or over what came to wait for an approved version, which stays approved.
+
+    A version that is rejected itself says so in its own row.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id)
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, db_index=False)
+    content_version = models.ForeignKey(
+        ContentVersion, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
+    step = models.ForeignKey(
+        Step, null=True, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+    revision = models.SmallIntegerField(null=True)
+    rejected_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
+    rejected_at = models.DateTimeField()
+    rejected_count = models.IntegerField()  # requests that it was made over
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(content_version__isnull=False, step__isnull=True, revision__isnull=True)
+                | Q(content_version__isnull=True, step__isnull=False, revision__isnull=False),
+                name="rejection_is_of_a_version_or_of_a_revision",
+            ),
+            models.CheckConstraint(
+                condition=Q(rejected_count__gte=0), name="rejection_is_over_no_less_than_nothing"
+            ),
+        ]
+        indexes = [models.Index(fields=["team", "-rejected_at"], name="rejection_newest_first")]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
 class ApprovedRequest(models.Model):
     """One request that an approval covers. At most one is live for a revision; every change of it makes it void."""
 

@@ -106,9 +106,9 @@ class ContentVersion(models.Model):
                 fields=["of"], condition=Q(state="approved"), name="one_approved_version_per_content"
             ),
             models.UniqueConstraint(
-                fields=["of", "client_key"],
+                fields=["of", "requested_by", "client_key"],
                 condition=Q(client_key__isnull=False),
-                name="content_version_is_proposed_once_per_client_key",
+                name="content_version_is_proposed_once_per_requesters_key",
             ),
         ]
         indexes = [

@@ -1,5 +1,7 @@
 """Replays: planned, scoped continuations. Their items are the frozen list that was planned, one per step."""
 
+from typing import Any
+
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
@@ -37,6 +39,9 @@ class Replay(models.Model):
     actor = models.TextField()  # the starter, as the journal writes it
     started_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     started_at = models.DateTimeField()
+    resumed_by = models.ForeignKey(  # the last one; what it begins from then on is theirs
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
     changed_by = models.TextField(default="")  # the name of who paused, resumed or aborted it last
     ended_at = models.DateTimeField(null=True)
     stop_after = models.SmallIntegerField(
@@ -105,6 +110,11 @@ class Replay(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def answers_for_id(self) -> Any:
+        """The person in whose name it begins items."""
+        return self.resumed_by_id or self.started_by_id
 
 
 class ReplayDestination(models.Model):

@@ -16,28 +16,36 @@ from opsledger.rules.definitions import WorkflowDefinition
 COUNT_MAX = 1000  # of open questions that are looked through for the number beside the navigation
 DECIDED = 20
 
-# How many decisions wait for a person who may approve: nothing that they wrote, asked for or changed. One per content
-# version that something waits for or that nobody decided, and one per request that is approved by itself.
+# How many decisions wait for a person who may approve: nothing that they wrote, asked for, changed or recorded.
+# One per content version that something waits for or that nobody decided, and one per request that is approved by itself.
+# What the person recorded is left out, one by one: a version counts while anything that waits for it is somebody else's.
 WAITING_FOR = """
 WITH holds AS (
     SELECT h.operation_id, h.step_id FROM ledger_hold h
      WHERE h.team_id = ANY(%(teams)s) AND h.closed_at IS NULL AND h.reason = 'approval_needed' LIMIT %(most)s
 ), asking AS (
     SELECT o.content_id, s.content_number, s.id AS step_id, r.author_person_id, r.author,
-           s.content_number IS NULL OR coalesce(r.kind = 'revised', false) AS alone, o.id AS operation_id
+           s.content_number IS NULL OR coalesce(r.kind = 'revised', false) AS alone,
+           EXISTS (SELECT FROM journal_entry e
+                    WHERE e.subject_id = o.id AND e.seq = 1 AND e.actor = 'person:' || %(person)s::text) AS own
       FROM holds h
       JOIN ledger_operation o ON o.id = h.operation_id
       JOIN ledger_step s ON s.id = h.step_id
       LEFT JOIN ledger_revision r ON r.step_id = s.id AND r.number = s.revision
+), versions AS (
+    SELECT content_id, content_number, bool_and(own) AS own FROM asking WHERE NOT alone GROUP BY 1, 2
 )
-SELECT (SELECT count(*) FROM ledger_contentversion v
-         WHERE v.team_id = ANY(%(teams)s)
-           AND v.author_person_id IS DISTINCT FROM %(person)s AND v.requested_by_person_id IS DISTINCT FROM %(person)s
-           AND (v.state = 'proposed' OR v.state = 'approved' AND EXISTS (
-                SELECT FROM asking a WHERE a.content_id = v.of_id AND a.content_number = v.number AND NOT a.alone)))
+SELECT (SELECT count(*) FROM versions w
+          JOIN ledger_contentversion v ON v.of_id = w.content_id AND v.number = w.content_number
+         WHERE NOT w.own AND v.state IN ('proposed', 'approved')
+           AND v.author_person_id IS DISTINCT FROM %(person)s AND v.requested_by_person_id IS DISTINCT FROM %(person)s)
+     + (SELECT count(*) FROM ledger_contentversion v
+         WHERE v.team_id = ANY(%(teams)s) AND v.state = 'proposed'
+           AND NOT EXISTS (SELECT FROM versions w WHERE w.content_id = v.of_id AND w.content_number = v.number)
+           AND v.author_person_id IS DISTINCT FROM %(person)s AND v.requested_by_person_id IS DISTINCT FROM %(person)s)
      + (SELECT count(*) FROM asking a
           LEFT JOIN ledger_contentversion v ON v.of_id = a.content_id AND v.number = a.content_number
-         WHERE a.alone AND a.author_person_id IS DISTINCT FROM %(person)s
+         WHERE a.alone AND NOT a.own AND a.author_person_id IS DISTINCT FROM %(person)s
            AND a.author IS DISTINCT FROM 'person:' || %(person)s::text
            AND v.author_person_id IS DISTINCT FROM %(person)s AND v.requested_by_person_id IS DISTINCT FROM %(person)s)
 """
@@ -54,6 +62,13 @@ SELECT * FROM (
             coalesce((SELECT display_name FROM person p WHERE 'person:' || p.id = v.decided_by), v.decided_by)
        FROM ledger_contentversion v
       WHERE v.team_id = ANY(%(teams)s) AND v.state = 'rejected' ORDER BY v.decided_at DESC LIMIT %(size)s)
+    UNION ALL
+    (SELECT j.rejected_at, 'rejected', j.content_version_id, v.content_id, v.number, j.step_id, j.revision, o.title,
+            j.rejected_count, p.display_name
+       FROM ledger_rejection j JOIN person p ON p.id = j.rejected_by_id
+       LEFT JOIN ledger_contentversion v ON v.id = j.content_version_id
+       LEFT JOIN ledger_step s ON s.id = j.step_id LEFT JOIN ledger_operation o ON o.id = s.operation_id
+      WHERE j.team_id = ANY(%(teams)s) ORDER BY j.rejected_at DESC LIMIT %(size)s)
 ) x ORDER BY at DESC LIMIT %(size)s
 """
 _OF_OPERATION = """
@@ -113,7 +128,7 @@ class Decided:
     step_id: UUID | None
     revision: int | None
     title: str | None  # of the one operation
-    count: int | None  # requests that an approval covered
+    count: int | None  # requests that it was made over; None for a version that is rejected itself
     name: str  # who decided
 
 

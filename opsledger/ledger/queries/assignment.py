@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from opsledger.accounts.absences import owners_there
-from opsledger.ledger.assignment import TeamRules, rules_now
+from opsledger.ledger.assignment import TeamRules, rules_now, unable_at
 from opsledger.lib.named_rows import named_rows
 from opsledger.rules.assignment import Question
 
@@ -24,11 +24,13 @@ SELECT r.id, r.position, r.version, r.active, r.workflow_slug, r.destination_slu
   FROM ledger_assignmentrule r JOIN person p ON p.id = r.person_id JOIN person m ON m.id = r.made_by_id
  WHERE r.team_id = %s ORDER BY r.position
 """
+# What asks for an approval one by one: whom a rule passes over depends on the request.
 _UNOWNED = """
-SELECT workflow_slug, destination_slug, reason, count(*) FROM (
-       SELECT workflow_slug, destination_slug, reason FROM ledger_hold
+SELECT id, workflow_slug, destination_slug, reason, count(*) FROM (
+       SELECT CASE WHEN reason = 'approval_needed' THEN id END AS id, workflow_slug, destination_slug, reason
+         FROM ledger_hold
         WHERE team_id = %s AND owner_id IS NULL AND closed_at IS NULL ORDER BY due_at, id LIMIT %s) h
- GROUP BY 1, 2, 3
+ GROUP BY 1, 2, 3, 4
 """
 
 
@@ -50,6 +52,7 @@ class RuleLine:
     destination_there: bool
     works_on_holds: bool = False
     taker: str | None = None  # the name of who takes its holds now; None: it is passed over
+    approves: bool = False  # whether the taker may approve in the team
     count: int = 0  # of open unowned holds that it would take now
 
 
@@ -63,7 +66,7 @@ class RuleList:
 
 def rules_of(team_id: UUID) -> RuleList:
     rules = rules_now(team_id)
-    groups = [(Question(*row[:3]), int(row[3])) for row in named_rows(_UNOWNED, [team_id, COUNT_MAX])]
+    groups = named_rows(_UNOWNED, [team_id, COUNT_MAX])
     taken, there = _taken(rules, groups), owners_there(team_id)
     names = _names(owner for owner in rules.takers.values() if owner)
     lines = [
@@ -71,19 +74,21 @@ def rules_of(team_id: UUID) -> RuleList:
             RuleLine(*row),
             works_on_holds=row.person_id in there,
             taker=names.get(rules.takers.get(str(row.person_id)) or ""),
+            approves=rules.takers.get(str(row.person_id)) in rules.approvers,
             count=taken[str(row.id)],
         )
         for row in named_rows(_LINES, [team_id])
     ]
-    unowned = sum(count for _, count in groups)
+    unowned = sum(row[4] for row in groups)
     return RuleList(lines, unowned, unowned - taken.total(), unowned < COUNT_MAX)
 
 
-def _taken(rules: TeamRules, groups: list[tuple[Question, int]]) -> Counter[str]:
+def _taken(rules: TeamRules, groups: list[Any]) -> Counter[str]:
     taken: Counter[str] = Counter()
-    for question, count in groups:
-        if given := rules.given(question):
-            taken[given.rule.id] += count
+    unable = unable_at(groups) if rules.rules else {}
+    for row in groups:
+        if given := rules.given(Question(*row[1:4]), unable.get(row.id, ())):
+            taken[given.rule.id] += row[4]
     return taken
 
 

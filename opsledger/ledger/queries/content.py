@@ -53,6 +53,7 @@ class WaitingVersion:
     opened_at: datetime
     due_at: datetime | None  # of the question that is due first; None while nothing waits for it
     nobody_may_approve: bool
+    recorded_by: str  # who recorded everything that waits for it, as the journal writes it; "" where that is nobody alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +179,13 @@ def _fields(row: Any) -> list[Param]:
 
 _WAITING = """
 SELECT o.content_id, s.content_number, count(DISTINCT o.id) AS operation_count, min(h.opened_at) AS opened_at,
-       min(h.due_at) AS due_at, bool_and(coalesce(h.facts::json ->> 'nobody_may_approve', 'false') = 'true') AS nobody
+       min(h.due_at) AS due_at, bool_and(coalesce(h.facts::json ->> 'nobody_may_approve', 'false') = 'true') AS nobody,
+       CASE WHEN count(DISTINCT e.actor) = 1 THEN min(e.actor) ELSE '' END AS recorded_by
   FROM ledger_hold h
  CROSS JOIN LATERAL (SELECT * FROM ledger_step s WHERE s.id = h.step_id OFFSET 0) s
  CROSS JOIN LATERAL (SELECT * FROM ledger_operation o WHERE o.id = h.operation_id OFFSET 0) o
   LEFT JOIN LATERAL (SELECT * FROM ledger_revision r WHERE r.step_id = s.id AND r.number = s.revision OFFSET 0) r ON true
+  LEFT JOIN journal_entry e ON e.subject_id = o.id AND e.seq = 1
  WHERE h.team_id = ANY(%s) AND h.reason = 'approval_needed' AND h.closed_at IS NULL
    AND s.content_number IS NOT NULL AND coalesce(r.kind, 'moved') = 'moved'
  GROUP BY o.content_id, s.content_number
@@ -225,6 +228,7 @@ def approvals_waiting(team_ids: Collection[UUID], *, size: int = 200) -> Waiting
                 row.opened_at if row else version.created_at,
                 row.due_at if row else None,
                 able[version.team_id] <= unable.keys() or bool(row and row.nobody),
+                row.recorded_by if row else "",
             )
         )
     found.sort(key=lambda one: (one.due_at is None, one.due_at or one.opened_at, one.version.id))

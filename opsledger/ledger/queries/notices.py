@@ -105,6 +105,7 @@ _SEVERAL = {
     NoticeKind.APPROVAL: "/approvals/",
     NoticeKind.DESTINATION_STOPPED: "/destinations/",
     NoticeKind.REPLAY_ENDED: "/replays/",
+    NoticeKind.REPLAY_STOPPED: "/replays/",
     NoticeKind.DISPUTED: "/?reason=disputed",
 }
 

@@ -34,10 +34,16 @@ class ReplayLine:
     changed_by: str
     stop_after: int | None  # unknown outcomes, at which it pauses by itself
     stopped_after: int | None  # those at which it has, while it is paused so
+    answered_for_by: str  # who started it, or resumed it last: what it begins is theirs
     ended_at: datetime | None
     item_count: int
     counts: Mapping[str, int]  # by word; all of them
     reason: str | None  # None: erased
+
+    @property
+    def without_right(self) -> bool:
+        """It paused because whoever answers for it may not start replays any more."""
+        return self.state is ReplayState.PAUSED and not self.changed_by and self.stopped_after is None
 
     @property
     def open_count(self) -> int:
@@ -88,10 +94,12 @@ class ItemLine:
 
 _LINE = f"""
 SELECT r.id, r.team_id, r.name, r.scope, r.state, r.version, r.plan_digest, p.display_name AS started_by, r.started_at,
-       r.changed_by, r.stop_after, r.stopped_after, r.ended_at,
+       r.changed_by, r.stop_after, r.stopped_after, coalesce(q.display_name, p.display_name) AS answered_for_by,
+       r.ended_at,
        r.item_count, {", ".join(f"r.{name}" for name in COUNTED)}, t.text AS reason
   FROM ledger_replay r
   JOIN person p ON p.id = r.started_by_id
+  LEFT JOIN person q ON q.id = r.resumed_by_id
   LEFT JOIN journal_text t ON t.id = (r.reason::json ->> 'text')::uuid
 """
 
@@ -113,7 +121,8 @@ def _line(row: Any) -> ReplayLine:
     counts = {word: getattr(row, f"{word}_count") for word in WORDS}
     return ReplayLine(
         row.id, row.team_id, row.name, row.scope, ReplayState(row.state), row.version, row.plan_digest, row.started_by,
-        row.started_at, row.changed_by, row.stop_after, row.stopped_after, row.ended_at, row.item_count, counts, row.reason,
+        row.started_at, row.changed_by, row.stop_after, row.stopped_after, row.answered_for_by,
+        row.ended_at, row.item_count, counts, row.reason,
     )  # fmt: skip
 
 
