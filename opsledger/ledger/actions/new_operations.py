@@ -269,5 +269,4 @@ def columns_of(rows: Sequence[Row]) -> dict[str, Any]:
         "keys": Texts([request.key for _, _, request in requests]),
         "sent_digests": Texts([one.digest for one in outgoing]),
         "content_digests": Texts([one.content_digest for one in outgoing]),
-        "holds": json.dumps([hold for row in rows for hold in row.holds]),
     }
