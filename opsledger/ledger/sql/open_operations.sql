@@ -1,5 +1,5 @@
 -- Operations with everything that belongs to them but holds. What many of them share comes once (`moulds`, by the names of the
--- tables' columns), their own values come as columns of arrays, a place in each for one operation, one step, one request;
+-- tables' columns), their own values come as columns of arrays, a place in each for one operation, one step with its request;
 -- `mould` says which one it was cast in, counted from 1. The unique constraint decides who is first, of two at once the one with
 -- the lower id; what is returned was new. Rows of a loser are not written at all.
 WITH mould AS MATERIALIZED (
@@ -14,6 +14,11 @@ WITH mould AS MATERIALIZED (
       FROM unnest(%(ids)s, %(id_moulds)s, %(operation_ids)s, %(titles)s, %(digests)s, %(owners)s, %(events)s, %(replaced)s,
                   %(params)s, %(lines)s)
         AS x(id, mould, operation_id, title, digest, owner_id, first_event_id, replaces_id, params, line)
+), step_doc AS MATERIALIZED (
+    SELECT *
+      FROM unnest(%(step_ids)s, %(step_operations)s, %(step_moulds)s, %(numbers)s, %(identities)s,
+                  %(methods)s, %(urls)s, %(headers)s, %(bodies)s, %(keys)s, %(request_digests)s, %(content_digests)s)
+        AS x(id, operation_id, mould, number, identity, method, url, headers, body, key, digest, content_digest)
 ), inserted AS (
     INSERT INTO ledger_operation (id, team_id, operation_id, title, workflow_version_id, workflow_slug, digest, state, version,
                                   cancelled, owner_id, content_id, first_event_id, replaces_id, not_after, created_at, updated_at,
@@ -38,21 +43,16 @@ WITH mould AS MATERIALIZED (
                              approval_needed, content_number, act, act_at, attempt_count,
                              tries_used, tries_max, lease_seconds, total_seconds)
     SELECT s.id, m.team, s.operation_id, m.number, m.name, s.identity, m.title, m.destination_id, m.destination_version_id,
-           m.destination_slug, m.action, m.performer, m.state, 1, s.request_digest, 0, m.ready_at,
+           m.destination_slug, m.action, m.performer, m.state, 1, s.digest, 0, m.ready_at,
            0, 0, false, false, false, false, false, '[]', false, NULL, false, m.approval_needed, m.content_number, m.act, m.act_at, 0,
            0, m.tries_max, m.lease_seconds, m.total_seconds
-      FROM unnest(%(step_ids)s, %(step_moulds)s, %(step_operations)s, %(numbers)s, %(identities)s, %(request_digests)s)
-        AS s(id, mould, operation_id, number, identity, request_digest)
-      JOIN mould_step m ON m.mould = s.mould AND m.number = s.number
+      FROM step_doc s JOIN mould_step m ON m.mould = s.mould AND m.number = s.number
      WHERE s.operation_id NOT IN (SELECT id FROM lost)
 ), requests AS (
     INSERT INTO ledger_steprequest (step_id, revision, method, url, headers, body, idempotency_key, digest, content_digest,
                                     rendered_at)
-    SELECT r.step_id, 1, r.method, r.url, r.headers, r.body, r.idempotency_key, r.digest, r.content_digest, now()
-      FROM unnest(%(request_steps)s, %(request_operations)s, %(methods)s, %(urls)s, %(headers)s, %(bodies)s, %(keys)s,
-                  %(sent_digests)s, %(content_digests)s)
-        AS r(step_id, operation_id, method, url, headers, body, idempotency_key, digest, content_digest)
-     WHERE r.operation_id NOT IN (SELECT id FROM lost)
+    SELECT id, 1, method, url, headers, body, key, digest, content_digest, now()
+      FROM step_doc WHERE digest IS NOT NULL AND operation_id NOT IN (SELECT id FROM lost)
 ), line AS MATERIALIZED (
     SELECT doc.id, mould.actor, doc.line,
            journal_hash('\x0000000000000000000000000000000000000000000000000000000000000000'::bytea,
