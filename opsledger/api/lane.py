@@ -59,7 +59,7 @@ class _Handler(WSGIHandler):
         self._known: dict[str, ResolverMatch] = {}
 
     def resolve_request(self, request: HttpRequest) -> ResolverMatch:
-        """As Django does; an address that holds nothing of the caller's is looked for once. One with a name has few texts."""
+        """As Django does; an address that holds nothing of the caller's is looked for once. One with a name has few."""
         known = self._known.get(request.path_info)
         if known is None:
             known = super().resolve_request(request)
