@@ -27,7 +27,8 @@ from django.test import Client  # noqa: E402
 
 from bench.signals import answer  # noqa: E402
 from opsledger.accounts.models import Person, Team  # noqa: E402
-from opsledger.ledger.queries import inbox, operations  # noqa: E402
+from opsledger.ledger.queries import hold_counts, inbox, operations  # noqa: E402
+from opsledger.ledger.queries.operation_filter import OperationFilter  # noqa: E402
 from opsledger.ledger.queries.page import operation_of  # noqa: E402
 from opsledger.lib.ids import public  # noqa: E402
 
@@ -146,17 +147,17 @@ def main(rounds: int, shown: UUID) -> None:
 
     def search(text: str) -> Callable[[], None]:
         def find() -> None:
-            assert operations.page_of(team.pk, operations.OperationFilter(search=text)).lines, text
+            assert operations.page_of(team.pk, OperationFilter(search=text)).lines, text
 
         return find
 
     measured: dict[str, Callable[[], Any]] = {
         "inbox: page of 50": lambda: inbox.page_of(wanted),
-        "inbox: counts of all views": lambda: inbox.counts(team.pk, person.pk),
+        "inbox: counts of all views": lambda: hold_counts.counts(team.pk, person.pk),
         "inbox: the whole page": get("/"),
         "operation: its record": lambda: operation_of(shown, [team.pk]),
         "operation: the whole page": get(f"/operations/{public('op', shown)}/"),
-        "operations: newest 50": lambda: operations.page_of(team.pk, operations.OperationFilter()),
+        "operations: newest 50": lambda: operations.page_of(team.pk, OperationFilter()),
         "search: beginning of an own id": search(own[:12]),
         "search: a reference": search(reference),
     }

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 from opsledger.engine import bulk as engine
 from opsledger.journal.models import Entry
 from opsledger.ledger.actions.bulk import begin, freeze
-from opsledger.ledger.actions.settle import By
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.models import BulkItem, BulkRun, Hold, Selection
 from opsledger.rules.bulk import Verb
 

@@ -11,9 +11,9 @@ from opsledger.accounts.models import Membership, Person
 from opsledger.accounts.permissions import Role
 from opsledger.ledger.actions.approve import Approved, settle_approval, settle_revision_approval
 from opsledger.ledger.actions.content import OpenedVersion
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.open import Opened
 from opsledger.ledger.actions.reject import Rejected, settle_rejection
-from opsledger.ledger.actions.settle import By
 from opsledger.ledger.models import ContentVersion, Hold
 from opsledger.ledger.queries.content import Version, covered, covered_revision, version_of
 from tests.desk import AUTOMATION, Desk

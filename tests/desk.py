@@ -20,10 +20,10 @@ from opsledger.destinations.transport import AddressGuard
 from opsledger.engine import dispatch, reconcile, sweep
 from opsledger.engine.loading import read_files
 from opsledger.ledger.actions.content import OpenedVersion, Proposal, open_content_version
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.definitions import current_workflow, forget_current, load
 from opsledger.ledger.actions.intake import open_intended
 from opsledger.ledger.actions.open import NewOperation, Opened, open_operations
-from opsledger.ledger.actions.settle import By
 from opsledger.ledger.actions.wanted import Wanted, WantedContent
 from opsledger.ledger.models import Operation, Step
 from opsledger.rules.content import AuthorKind

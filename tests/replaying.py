@@ -7,10 +7,10 @@ from typing import Any
 
 from opsledger.accounts.models import Person
 from opsledger.engine import replays
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.open import Opened
 from opsledger.ledger.actions.replays import Opened as OpenedReplay
 from opsledger.ledger.actions.replays import Start, open_replay
-from opsledger.ledger.actions.settle import By
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Destination, Recovery, Replay, ReplayItem
 from opsledger.ledger.queries.replay_plans import plan, scope_of_ids

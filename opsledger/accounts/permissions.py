@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
+from opsledger.rules.answers import Answer
+
 
 class Role(StrEnum):
     VIEWER = "viewer"
@@ -123,6 +125,24 @@ def allowed(roles: Iterable[Role | str], permission: Permission, via: Via | str 
     if Via(via) is Via.AUTOMATION:
         return permission in AUTOMATION_GRANTS
     return not GRANTED_TO[permission].isdisjoint(Role(role) for role in roles)
+
+
+# Answers that take a permission of their own; every other one takes SETTLE.
+_TO_ANSWER: Mapping[Answer, Permission] = {
+    Answer.STILL_UNKNOWN: P.STILL_UNKNOWN,
+    Answer.CLOSE_UNKNOWN: P.CLOSE_UNKNOWN,
+}
+
+
+def to_answer(answer: Answer) -> Permission:
+    """What it takes to give this answer to a hold about a step."""
+    return _TO_ANSWER.get(answer, P.SETTLE)
+
+
+def answers_of(roles: Iterable[Role | str]) -> frozenset[Answer]:
+    """The answers that somebody with these roles may give to holds about steps."""
+    held = frozenset(roles)
+    return frozenset(answer for answer in Answer if allowed(held, to_answer(answer)))
 
 
 def roles_with(permission: Permission) -> list[Role]:

@@ -62,6 +62,11 @@ def members_of(team: Team) -> list[Member]:
     )
 
 
+def people_of(team: Team) -> list[Person]:
+    """Active members by name: whom something can be given to."""
+    return [member.person for member in members_of(team) if member.person.is_active]
+
+
 def may_administer_everywhere(admin: Person, person: Person) -> bool:
     """Whether `admin` administers every team of `person`: what touches sign-in reaches all of them."""
     teams = set(Membership.objects.filter(person=person).values_list("team_id", flat=True))
@@ -79,6 +84,7 @@ __all__ = [
     "may_administer_everywhere",
     "members_of",
     "memberships_of",
+    "people_of",
     "people_who_may",
     "roles_of",
     "teams_of",

@@ -11,11 +11,12 @@ from opsledger.api.caller import Caller
 from opsledger.api.content import author_of
 from opsledger.api.operations import refused
 from opsledger.api.problems import Problem
-from opsledger.api.shapes import AcceptedProposal, AnswerProposal, DismissedProposal
+from opsledger.api.shapes.decisions import AcceptedProposal, AnswerProposal, DismissedProposal
 from opsledger.api.versions import tagged, version_of
 from opsledger.engine import bell
+from opsledger.ledger.actions.deciding import Refused, Stale
 from opsledger.ledger.actions.propose import Thought, decision_of, open_proposal, settle_dismissal
-from opsledger.ledger.actions.settle import Refused, Stale, settle_hold
+from opsledger.ledger.actions.settle import settle_hold
 from opsledger.ledger.models import Proposal
 from opsledger.ledger.queries.answer_proposals import proposal_of, shown, texts_of
 from opsledger.lib.ids import parse, public

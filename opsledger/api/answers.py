@@ -12,8 +12,8 @@ from django.http import HttpResponse
 
 from opsledger.ledger.queries.answer_proposals import ProposedAnswer
 from opsledger.ledger.queries.if_nobody import Outlook
-from opsledger.ledger.queries.operations import NextDecision as Next
-from opsledger.ledger.queries.operations import OperationLine
+from opsledger.ledger.queries.operation_lines import NextDecision as Next
+from opsledger.ledger.queries.operation_lines import OperationLine
 from opsledger.ledger.queries.record import HoldRecord, Record, StepRecord
 from opsledger.lib.ids import public
 from opsledger.lib.strict_json import dumps

@@ -18,7 +18,7 @@ from opsledger.accounts.permissions import (
     roles_with,
 )
 from opsledger.api.problems import Problem
-from opsledger.ledger.actions.settle import By
+from opsledger.ledger.actions.deciding import By
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from opsledger.api.caller import Caller
 from opsledger.api.operations import here, operation_id_of, operation_ids_of, refused
 from opsledger.api.problems import Problem
 from opsledger.api.reading import invalid
-from opsledger.api.shapes import (
+from opsledger.api.shapes.content import (
     Approval,
     Author,
     NewVersion,
@@ -33,10 +33,10 @@ from opsledger.ledger.actions.approve import (
     settle_revision_approval,
 )
 from opsledger.ledger.actions.content import BadContent, Proposal, open_content_version
+from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.actions.reject import settle_rejection
 from opsledger.ledger.actions.reject_request import settle_revision_rejection
 from opsledger.ledger.actions.report import NoSuchThing, step_row
-from opsledger.ledger.actions.settle import Refused
 from opsledger.ledger.approvals import CoveredStep
 from opsledger.ledger.models import Step
 from opsledger.ledger.queries import content as queries

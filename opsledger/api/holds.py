@@ -11,35 +11,30 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 
-from opsledger.accounts.permissions import Permission
+from opsledger.accounts.permissions import Permission, to_answer
 from opsledger.accounts.roles import people_who_may
 from opsledger.api.answers import hold_answer, plain, respond
 from opsledger.api.caller import Caller
 from opsledger.api.operations import operation_id_of, refused
 from opsledger.api.problems import Problem
 from opsledger.api.reading import invalid
-from opsledger.api.shapes import Assignment, Check, Note, Settlement, StepAnswer
+from opsledger.api.shapes.decisions import Assignment, Check, Note, Settlement, StepAnswer
 from opsledger.api.versions import tagged, version_of
 from opsledger.engine import bell
 from opsledger.engine.reading import Reading, read_reference
 from opsledger.ledger import records
+from opsledger.ledger.actions.assign import settle_assign
+from opsledger.ledger.actions.deciding import By, Refused, Stale
 from opsledger.ledger.actions.destinations import settle_resume
 from opsledger.ledger.actions.events import EVENT_ANSWERS, settle_event_hold
-from opsledger.ledger.actions.settle import (
-    NEEDS_REFERENCE,
-    By,
-    Decision,
-    Refused,
-    Stale,
-    settle_assign,
-    settle_check,
-    settle_hold,
-    settle_note,
-)
+from opsledger.ledger.actions.interventions import settle_check
+from opsledger.ledger.actions.notes import settle_note
+from opsledger.ledger.actions.settle import NEEDS_REFERENCE, Decision, settle_hold
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Hold, Operation, Step
 from opsledger.ledger.queries import inbox
 from opsledger.ledger.queries.answer_proposals import open_proposals_of
+from opsledger.ledger.queries.hold_lines import Place
 from opsledger.ledger.queries.holds import hold_of
 from opsledger.ledger.queries.if_nobody import Outlook, outlooks
 from opsledger.lib.ids import parse, public
@@ -114,7 +109,7 @@ def listed(caller: Caller, request: HttpRequest) -> HttpResponse:
 _FILTERS = ("reason", "owner", "unowned", "destination", "workflow", "cursor", "limit")
 
 
-def _wanted(caller: Caller, given: Mapping[str, Any]) -> tuple[inbox.Wanted, inbox.Place | None, int]:
+def _wanted(caller: Caller, given: Mapping[str, Any]) -> tuple[inbox.Wanted, Place | None, int]:
     problems = [
         (name, f"is not a known filter; known are {', '.join(_FILTERS)}")
         for name in given
@@ -153,16 +148,16 @@ def _wanted(caller: Caller, given: Mapping[str, Any]) -> tuple[inbox.Wanted, inb
     )
 
 
-def _cursor(place: inbox.Place) -> str:
+def _cursor(place: Place) -> str:
     return base64.urlsafe_b64encode(f"{place.due_at.isoformat()}~{place.id}".encode()).decode().rstrip("=")
 
 
-def _place(text: str) -> inbox.Place | None:
+def _place(text: str) -> Place | None:
     try:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode("ascii")
         due_at, _, hold_id = raw.partition("~")
         moment = datetime.fromisoformat(due_at)
-        return inbox.Place(moment, UUID(hold_id)) if moment.tzinfo else None
+        return Place(moment, UUID(hold_id)) if moment.tzinfo else None
     except (binascii.Error, ValueError):
         return None
 
@@ -193,12 +188,6 @@ def fresh(caller: Caller, request: HttpRequest, text: str) -> Hold:
     if hold.version != version or hold.closed_at is not None:
         raise stale(hold)
     return hold
-
-
-ANSWERS_OF_OPERATORS = {
-    Answer.STILL_UNKNOWN: Permission.STILL_UNKNOWN,
-    Answer.CLOSE_UNKNOWN: Permission.CLOSE_UNKNOWN,
-}
 
 
 def settle(caller: Caller, request: HttpRequest, hold: str, given: Settlement) -> HttpResponse:
@@ -232,7 +221,7 @@ def _permission(hold: Hold, answer: str) -> Permission:
         return Permission.RESUME_DESTINATION
     if answer not in {one.value for one in Answer}:
         return Permission.SETTLE
-    return ANSWERS_OF_OPERATORS.get(Answer(answer), Permission.SETTLE)
+    return to_answer(Answer(answer))
 
 
 def settled(caller: Caller, hold: Hold, reading: Reading | None) -> HttpResponse:

@@ -129,7 +129,7 @@ def _response(reply: Reply) -> dict[str, Any]:
 
 
 def _schemas() -> dict[str, Any]:
-    from opsledger.api.shapes import NewOperation
+    from opsledger.api.shapes.recording import NewOperation
 
     takes: list[type[BaseModel]] = [NewOperation, *(call.shape for call in CALLS if call.shape)]
     gives = [reply.shape for call in CALLS for reply in call.replies if reply.shape]

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db import InterfaceError, OperationalError, connection
 from django.http import HttpRequest, HttpResponse
 
-from opsledger.api.answer_shapes import BatchItem
+from opsledger.api.answer_shapes.operations import BatchItem
 from opsledger.api.answers import (
     plain,
     record_answer,
@@ -25,9 +25,12 @@ from opsledger.api.caller import Caller
 from opsledger.api.problems import Problem
 from opsledger.api.reading import checked, invalid
 from opsledger.api.routes import count_refusal
-from opsledger.api.shapes import Batch, Content, NewOperation, WithReason
+from opsledger.api.shapes.content import Content
+from opsledger.api.shapes.decisions import WithReason
+from opsledger.api.shapes.recording import Batch, NewOperation
 from opsledger.api.versions import tagged, version_of
 from opsledger.engine import bell
+from opsledger.ledger.actions.deciding import OperationChanged, Refused
 from opsledger.ledger.actions.intake import (
     NamedEvent,
     Taken,
@@ -36,8 +39,9 @@ from opsledger.ledger.actions.intake import (
     WantedContent,
     open_intended,
 )
-from opsledger.ledger.actions.settle import OperationChanged, Refused, settle_cancel
-from opsledger.ledger.queries.operations import OperationFilter, find_id, find_ids, page_of
+from opsledger.ledger.actions.interventions import settle_cancel
+from opsledger.ledger.queries.operation_filter import OperationFilter
+from opsledger.ledger.queries.operations import find_id, find_ids, page_of
 from opsledger.ledger.queries.record import Record, record_of
 from opsledger.lib.ids import parse, public
 from opsledger.rules.content import AuthorKind

@@ -14,9 +14,11 @@ from opsledger.api.caller import Caller
 from opsledger.api.operations import operation_ids_of, refused
 from opsledger.api.problems import Problem
 from opsledger.api.reading import invalid
-from opsledger.api.shapes import ReplayPlan, ReplayScope, ReplayStart, WithReason
+from opsledger.api.shapes.decisions import WithReason
+from opsledger.api.shapes.replays import ReplayPlan, ReplayScope, ReplayStart
 from opsledger.api.versions import tagged, version_of
 from opsledger.engine import bell
+from opsledger.ledger.actions.deciding import By, Refused
 from opsledger.ledger.actions.replays import (
     PlanMoved,
     ReplayMoved,
@@ -26,11 +28,10 @@ from opsledger.ledger.actions.replays import (
     settle_pause_replay,
     settle_resume_replay,
 )
-from opsledger.ledger.actions.settle import By, Refused
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Replay
 from opsledger.ledger.queries import replays
-from opsledger.ledger.queries.operations import OperationFilter
+from opsledger.ledger.queries.operation_filter import OperationFilter
 from opsledger.ledger.queries.replay_plans import (
     EmptyScope,
     Scope,

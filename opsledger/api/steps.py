@@ -9,14 +9,17 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 
-from opsledger.api import shapes
 from opsledger.api.answers import respond
 from opsledger.api.caller import Caller
 from opsledger.api.operations import answer_with, here, on_version, operation_id_of, refused
 from opsledger.api.problems import Problem
+from opsledger.api.shapes import work
+from opsledger.api.shapes.decisions import WithReason
 from opsledger.api.versions import version_of
 from opsledger.engine import bell
+from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.actions.evidence import Says, Statement, add_evidence
+from opsledger.ledger.actions.interventions import settle_withdraw
 from opsledger.ledger.actions.report import (
     ClaimedWork,
     NoSuchThing,
@@ -27,7 +30,6 @@ from opsledger.ledger.actions.report import (
     extend_lease,
     report_outcome,
 )
-from opsledger.ledger.actions.settle import Refused, settle_withdraw
 from opsledger.ledger.queries.record import Record
 from opsledger.lib.ids import parse, public
 from opsledger.rules.settling import NotNow
@@ -41,7 +43,7 @@ def claim(caller: Caller, request: HttpRequest, operation: str, step: str) -> Ht
     """The attempt is committed before this answers: only then may the work begin."""
     operation_id = operation_id_of(caller, operation)
     try:
-        work = claim_for_automation(caller.team_id, operation_id, step, caller.by)
+        claimed = claim_for_automation(caller.team_id, operation_id, step, caller.by)
     except NoSuchThing:
         raise Problem("not_found", NO_STEP) from None
     except NotClaimable as why:
@@ -53,28 +55,28 @@ def claim(caller: Caller, request: HttpRequest, operation: str, step: str) -> Ht
             reason=why.reason,
             next=why.following,
         ) from why
-    return respond(201, _claim(work))
+    return respond(201, _claim(claimed))
 
 
-def _claim(work: ClaimedWork) -> dict[str, Any]:
+def _claim(claimed: ClaimedWork) -> dict[str, Any]:
     try:
-        body, encoding = work.body.decode("utf-8"), "utf-8"
+        body, encoding = claimed.body.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:
-        body, encoding = base64.b64encode(work.body).decode(), "base64"
+        body, encoding = base64.b64encode(claimed.body).decode(), "base64"
     return {
-        "attempt_id": public("att", work.attempt_id),
-        "step": work.step,
-        "idempotency_key": work.idempotency_key,
+        "attempt_id": public("att", claimed.attempt_id),
+        "step": claimed.step,
+        "idempotency_key": claimed.idempotency_key,
         "request": {
-            "method": work.method,
-            "url": work.url,
-            "headers": json.loads(work.headers),
+            "method": claimed.method,
+            "url": claimed.url,
+            "headers": json.loads(claimed.headers),
             "body": body,
             "body_encoding": encoding,
-            "digest": work.digest,
+            "digest": claimed.digest,
         },
-        "lease_expires_at": work.lease_ends_at,
-        "longest_until": work.longest_until,
+        "lease_expires_at": claimed.lease_ends_at,
+        "longest_until": claimed.longest_until,
     }
 
 
@@ -102,7 +104,7 @@ def heartbeat(caller: Caller, request: HttpRequest, attempt: str) -> HttpRespons
     )
 
 
-def outcome(caller: Caller, request: HttpRequest, attempt: str, given: shapes.Outcome) -> HttpResponse:
+def outcome(caller: Caller, request: HttpRequest, attempt: str, given: work.Outcome) -> HttpResponse:
     report = Report(
         outcome=Outcome(given.outcome),
         how=given.evidence.how,
@@ -124,7 +126,7 @@ def outcome(caller: Caller, request: HttpRequest, attempt: str, given: shapes.Ou
 
 
 def evidence(
-    caller: Caller, request: HttpRequest, operation: str, step: str, given: shapes.Evidence
+    caller: Caller, request: HttpRequest, operation: str, step: str, given: work.Evidence
 ) -> HttpResponse:
     statement = Statement(
         says=Says(given.says),
@@ -160,7 +162,7 @@ def _reported(reported: Reported) -> dict[str, Any]:
 
 
 def withdraw(
-    caller: Caller, request: HttpRequest, operation: str, step: str, given: shapes.WithReason
+    caller: Caller, request: HttpRequest, operation: str, step: str, given: WithReason
 ) -> HttpResponse:
     """An owner takes a person's answer back; the step is disputed."""
     operation_id = operation_id_of(caller, operation)

@@ -12,10 +12,11 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop as noop
 
-from opsledger.console import desk, wording
+from opsledger.console import desk
 from opsledger.console.decision import CARD_OF, REVISED, Card
 from opsledger.console.duplicates import field_of
 from opsledger.console.fields import shown_text
+from opsledger.console.wording import answers
 from opsledger.ledger.queries.answer_proposals import ProposedAnswer, open_proposals
 from opsledger.ledger.queries.page import HoldView
 from opsledger.ledger.rendering import read_params
@@ -75,7 +76,7 @@ def _line(
 
 
 def _says(one: ProposedAnswer, now: datetime) -> str:
-    what = wording.given(one.answer.value)
+    what = answers.given(one.answer.value)
     if one.reference:
         what = _("%(answer)s, %(reference)s") % {"answer": what, "reference": one.reference}
     if one.form.get("next_check_at"):

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from opsledger.console import story
+from opsledger.console import desk
 from opsledger.console.approval_pages import author_words
 from opsledger.ledger import approvals as rules_of_approval
 from opsledger.ledger.queries import approvals
@@ -60,9 +60,9 @@ def _times(opened_at: Any, due_at: Any, now: Any) -> dict[str, Any]:
     return {
         "opened_at": opened_at,
         "due_at": due_at,
-        "age": story.open_for(opened_at, now),
+        "age": desk.open_for(opened_at, now),
         "late": late,
-        "due_in": story.open_for(*((due_at, now) if late else (now, due_at))) if due_at else "",
+        "due_in": desk.open_for(*((due_at, now) if late else (now, due_at))) if due_at else "",
     }
 
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from opsledger.console import wording
 from opsledger.console.fields import FormField, form_field
+from opsledger.console.wording import answers
+from opsledger.console.wording.consequences import Follows, consequence
 from opsledger.ledger.queries.approvals import usable_numbers
 from opsledger.ledger.queries.comparison import Findings
 from opsledger.ledger.queries.page import HoldView, OperationView
@@ -123,7 +124,7 @@ def cards_of(
     return [
         card
         if may.issuperset(card.answers)
-        else replace(card, proposes=True, button=wording.proposing(card.answers[0]))
+        else replace(card, proposes=True, button=answers.proposing(card.answers[0]))
         for card in cards
         if card is not None
     ]
@@ -148,7 +149,7 @@ def _card(
     value, state, inside, choice = spec
     options = tuple(
         Option(
-            name, answer, wording.label(answer), foreseen(view, hold, answer, clock), answer in SENDS_AGAIN
+            name, answer, answers.label(answer), foreseen(view, hold, answer, clock), answer in SENDS_AGAIN
         )
         for name, answer in inside
         if answer in offered
@@ -160,14 +161,14 @@ def _card(
     return Card(
         value=value,
         state=state,
-        title=wording.card_title(value) if several else options[0].label,
+        title=answers.card_title(value) if several else options[0].label,
         consequence=options[0].consequence,
-        button=wording.button(options[0].answer),
+        button=answers.button(options[0].answer),
         danger=value in _DANGER,
         options=options,
         choice=choice if several else "",
         keep_later=_keep_later(value, view, step),
-        keep_words=wording.keep_words(value),
+        keep_words=answers.keep_words(value),
         reference=found.reference,
         references=found.duplicates,
     )
@@ -195,7 +196,7 @@ def foreseen(view: OperationView, hold: HoldView, answer: Answer, clock: Clock) 
     except NotNow:
         after = record
     view.record.loaded.renderings.clear()  # made with a stand-in for the reference
-    return wording.consequence(hold.hold.reason, answer, _follows(view, hold, after, number, clock))
+    return consequence(hold.hold.reason, answer, _follows(view, hold, after, number, clock))
 
 
 def _expected_reference(step: Step) -> str:
@@ -204,15 +205,13 @@ def _expected_reference(step: Step) -> str:
     return known.pop() if len(known) == 1 else FORESEEN_REFERENCE
 
 
-def _follows(
-    view: OperationView, hold: HoldView, after: Operation, number: int, clock: Clock
-) -> wording.Follows:
+def _follows(view: OperationView, hold: HoldView, after: Operation, number: int, clock: Clock) -> Follows:
     before, step = view.rules, after.step(number)
     again = after.hold_on(number)
     look_at = (
         next_look_at(step, view.record.loaded.policies[number], view.now) if step.act is Act.LOOK else None
     )
-    return wording.Follows(
+    return Follows(
         step=number,
         state=step.state,
         operation=after.state,

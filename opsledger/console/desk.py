@@ -9,12 +9,18 @@ from typing import Any
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from opsledger.console import wording
 from opsledger.console.templatetags.ops import words_of_span
-from opsledger.console.wording import Known, ProtectionWords
+from opsledger.console.wording.knowledge import Known
+from opsledger.console.wording.protection import (
+    ProtectionWords,
+    accepted_protection,
+    protection,
+    undelivered_protection,
+)
+from opsledger.console.wording.statements import statement
 from opsledger.ledger.queries.comparison import findings, label_of
+from opsledger.ledger.queries.hold_lines import HoldLine
 from opsledger.ledger.queries.if_nobody import Outlook
-from opsledger.ledger.queries.inbox import HoldLine
 from opsledger.rules.protection import Protected
 from opsledger.rules.states import StepState
 
@@ -28,6 +34,11 @@ def clock(moment: datetime | None, now: datetime) -> str:
         return f"{here:%H:%M}"
     day = f"{here.day}\u00a0{here:%b}"
     return f"{day}, {here:%H:%M}" if here.year == today.year else f"{day}\u00a0{here.year}, {here:%H:%M}"
+
+
+def open_for(since: datetime, now: datetime) -> str:
+    """How long it is from the one moment to the other, in words."""
+    return words_of_span((now - since).total_seconds())
 
 
 def if_nobody(base: str, outlook: Outlook | None, now: datetime, *, about_step: bool = True) -> str:
@@ -72,7 +83,7 @@ def known_of(line: HoldLine, now: datetime) -> Known:
 def statements_in(facts: Mapping[str, Any]) -> tuple[str, ...]:
     """Both sides of a dispute as sentences, oldest first."""
     return tuple(
-        wording.statement(str(one.get("outcome")), str(one.get("known_by") or ""), one.get("reference"))
+        statement(str(one.get("outcome")), str(one.get("known_by") or ""), one.get("reference"))
         for one in _list(facts, "statements")
         if one
     )
@@ -100,14 +111,14 @@ def protection_words(
     if protected is None:
         return None
     if state in {StepState.ACCEPTED, StepState.CONFIRMED}:
-        return wording.accepted_protection()
+        return accepted_protection()
     if state == StepState.FAILED and accepted:
-        return wording.undelivered_protection()
+        return undelivered_protection()
     left = since = ""
     if protected.until is not None:
         left = words_of_span((protected.until - now).total_seconds())
     if protected.window_ends_at is not None and protected.window_ends_at <= now:
         since = words_of_span((now - protected.window_ends_at).total_seconds())
-    return wording.protection(
+    return protection(
         protected, attempts=attempts, may_have_had_effect=may_have_had_effect, left=left, since=since
     )

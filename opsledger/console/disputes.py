@@ -11,7 +11,8 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from opsledger.console import wording
+from opsledger.console.wording import statements
+from opsledger.console.wording.phrases import listed
 from opsledger.ledger.queries.page import HoldView, OperationView, StepView
 from opsledger.ledger.queries.record import AttemptRecord
 from opsledger.ledger.queries.timeline import EvidenceLine, Told, names_of
@@ -46,10 +47,10 @@ def dispute_of(view: OperationView, hold: HoldView, told: Sequence[Told]) -> Dis
     """None for another question."""
     if hold.record.reason is not HoldReason.DISPUTED:
         return None
-    statements = [one for one in hold.record.facts.get("statements") or [] if one]
+    recorded = [one for one in hold.record.facts.get("statements") or [] if one]
     step = view.step(hold.record.step)
-    sides = [_first(view, step, hold, statements[0], told)] if statements else []
-    sides += [_later(view, one, number) for number, one in enumerate(statements[1:], start=2)]
+    sides = [_first(view, step, hold, recorded[0], told)] if recorded else []
+    sides += [_later(view, one, number) for number, one in enumerate(recorded[1:], start=2)]
     withdrawn = _withdrawal(hold, told)
     if withdrawn is not None:
         sides.append(withdrawn)
@@ -71,9 +72,9 @@ def _first(
         return Side(heading, says, _("A person"), None)
     found = _ended(step, said, hold.record.opened_at)
     if found is None:
-        return Side(heading, says, wording.origin(str(said.get("known_by") or "")), None)
+        return Side(heading, says, statements.origin(str(said.get("known_by") or "")), None)
     kept = next((one for one in view.record.evidence if one.attempt_id == found.id and not one.late), None)
-    who = kept.origin if kept else wording.origin(str(said.get("known_by") or ""))
+    who = kept.origin if kept else statements.origin(str(said.get("known_by") or ""))
     evidence = ids.public("ev", kept.id) if kept else ""
     at = found.ended_at
     return Side(heading, says, who, at, evidence, "", _known_at(view, step, at) if at else [])
@@ -104,7 +105,7 @@ def _later(view: OperationView, said: Mapping[str, Any], number: int) -> Side:
     kept = next((one for one in view.record.evidence if str(one.id) == said.get("evidence")), None)
     heading = _("Heard later") if number == 2 else _("And later")
     at = datetime.fromisoformat(str(said["at"])) if said.get("at") else None
-    who = _who(kept) if kept else wording.origin(str(said.get("known_by") or ""))
+    who = _who(kept) if kept else statements.origin(str(said.get("known_by") or ""))
     evidence = ids.public("ev", kept.id) if kept else ""
     return Side(heading, _says(said), who, at, evidence, kept.sentence if kept else "")
 
@@ -124,7 +125,7 @@ def _withdrawal(hold: HoldView, told: Sequence[Told]) -> Side | None:
 
 
 def _says(said: Mapping[str, Any]) -> str:
-    text = wording.said(str(said.get("outcome")), said.get("reference"))
+    text = statements.said(str(said.get("outcome")), said.get("reference"))
     return f"{text[:1].upper()}{text[1:]}."
 
 
@@ -153,7 +154,7 @@ def _sent_since(view: OperationView, step: StepView, since: datetime | None) -> 
             str(a.number) for a in one.record.attempts if a.opened_at > since and a.no_change != "not_sent"
         ]
         if numbers:
-            shown = {"step": one.step.number, "title": one.title, "attempts": wording.listed(numbers)}
+            shown = {"step": one.step.number, "title": one.title, "attempts": listed(numbers)}
             said.append(
                 ngettext(
                     "Step %(step)s, %(title)s: attempt %(attempts)s",

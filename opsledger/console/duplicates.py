@@ -10,7 +10,7 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from opsledger.console.wording import listed
+from opsledger.console.wording.phrases import listed
 from opsledger.ledger.definitions import reference_key
 from opsledger.ledger.queries.comparison import Row, findings, rows_in, texts_in
 from opsledger.ledger.queries.dependents import Dependents, Use, dependents_of

@@ -17,6 +17,7 @@ from django.http import QueryDict
 from django.utils.translation import gettext_noop as noop
 
 from opsledger.ledger.queries import audit, inbox
+from opsledger.ledger.queries.hold_lines import Place
 from opsledger.ledger.queries.inbox import View
 from opsledger.lib import ids
 from opsledger.rules.states import HoldReason
@@ -34,12 +35,12 @@ VIEWS: Mapping[View, str] = {
 }
 
 
-def cursor_text(place: inbox.Place) -> str:
+def cursor_text(place: Place) -> str:
     """A place in the inbox as it stands in an address."""
     return f"{place.due_at.isoformat()}~{ids.public('hold', place.id)}"
 
 
-def read_cursor(text: str) -> inbox.Place | None:
+def read_cursor(text: str) -> Place | None:
     if not text:
         return None
     due_text, _, hold_text = text.partition("~")
@@ -49,7 +50,7 @@ def read_cursor(text: str) -> inbox.Place | None:
         raise BadRequest(
             "This link to another page of the list can’t be read. Start again from the first page."
         )
-    return inbox.Place(due_at, number)
+    return Place(due_at, number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +58,8 @@ class InboxFilter:
     """`view`, `reason`, `destination`, `workflow`, `owner` (a person’s id, or `none`), `incident`, `after`, `before`."""
 
     wanted: inbox.Wanted
-    after: inbox.Place | None = None
-    before: inbox.Place | None = None
+    after: Place | None = None
+    before: Place | None = None
     saved: str = ""  # the public id of the saved view that this filter was read from
 
     @classmethod

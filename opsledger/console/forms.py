@@ -6,6 +6,7 @@ Texts are taken as they are: a reference may begin or end with a blank. Fields o
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 from typing import Any
 from uuid import UUID
@@ -20,7 +21,8 @@ from opsledger.console.decision import REVISED, Card, Revisable
 from opsledger.console.duplicates import OTHERS, others_told
 from opsledger.console.fields import read_field
 from opsledger.console.http import ConsoleRequest
-from opsledger.ledger.actions.settle import By, Decision, Refused
+from opsledger.ledger.actions.deciding import By, Refused
+from opsledger.ledger.actions.settle import Decision
 from opsledger.lib import ids
 from opsledger.rules.answers import REVISES, Answer
 from opsledger.rules.identity import canonical_json
@@ -93,6 +95,18 @@ def version_of(post: QueryDict) -> int:
     if not text.isdecimal() or len(text) > 9:
         raise Refused("This form lacks the version that it was made on. Reload the page.")
     return int(text)
+
+
+@dataclass(slots=True)
+class Asked:
+    """A form that is shown again: what was typed, what is wrong, and what changed meanwhile."""
+
+    typed: dict[str, str] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+    changed: str = ""  # one sentence above the fresh panel
+    operation_changed: str = ""  # the same above the page
+    reading: Any = None  # a comparison made just now
+    reveal: bool = False
 
 
 class Lacking(Exception):

@@ -11,9 +11,10 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from opsledger.console import desk, wording
+from opsledger.console import desk
 from opsledger.console.templatetags.ops import words_of_span
 from opsledger.console.vocabulary import shown
+from opsledger.console.wording import answers
 from opsledger.ledger.models import Incident
 from opsledger.ledger.queries.incidents import COUNT_MAX, IncidentLine, Note, Settled
 from opsledger.ledger.queries.timeline import names_of
@@ -211,7 +212,7 @@ def settled_rows(rows: Iterable[Settled]) -> list[dict[str, Any]]:
     return [
         {
             "who": _settler(row.closed_by, names),
-            "how": wording.given(row.answer) if row.answer else _how(row.closed_by),
+            "how": answers.given(row.answer) if row.answer else _how(row.closed_by),
             "count": row.count,
             "last_at": row.last_at,
         }

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import wraps
 from typing import Any, TypeVar, cast
+from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest
+from django.utils.translation import gettext as _
 
 from opsledger.accounts.models import Team
 from opsledger.accounts.permissions import WORDS, roles_with
 from opsledger.accounts.roles import Permission, Role, allowed, people_who_may
-from opsledger.console.wording import listed
+from opsledger.console.http import ConsoleRequest
+from opsledger.console.wording.phrases import listed
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -35,6 +38,21 @@ def require(request: HttpRequest, permission: Permission) -> None:
     roles: frozenset[Role] = request.roles  # type: ignore[attr-defined]
     if not allowed(roles, permission):
         raise PermissionDenied(why_not(roles, permission, request.team))  # type: ignore[attr-defined]
+
+
+def team_and_roles(request: ConsoleRequest, team_id: UUID) -> tuple[Team, frozenset[Role]]:
+    """The team that something belongs to, and what the person is there; also when another team is chosen now."""
+    for team, roles in request.teams.items():
+        if team.pk == team_id:
+            return team, roles
+    raise Http404(_("There is no such thing in your teams."))
+
+
+def require_in(request: ConsoleRequest, team_id: UUID, permission: Permission) -> None:
+    """403 unless the person has the permission in the team that the thing belongs to."""
+    team, roles = team_and_roles(request, team_id)
+    if not allowed(roles, permission):
+        raise PermissionDenied(why_not(roles, permission, team))
 
 
 def everything_allowed(roles: Collection[Role]) -> dict[str, bool]:

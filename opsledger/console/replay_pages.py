@@ -12,9 +12,9 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop as noop
 
-from opsledger.console import desk, wording
+from opsledger.console import desk
 from opsledger.console.vocabulary import rows_of, shown
-from opsledger.console.wording import ProtectionWords
+from opsledger.console.wording.protection import ProtectionWords
 from opsledger.ledger.queries.replays import DestinationPace, ItemLine, ReplayLine
 from opsledger.ledger.replay_plan import Difference, Plan, PlanItem
 from opsledger.lib import ids
@@ -74,9 +74,7 @@ def _counted(items: Iterable[PlanItem]) -> list[tuple[str, int]]:
 
 def _reason_words(verdict: Verdict) -> str:
     if verdict.reason is Reason.HELD:
-        return _("A person is asked: %(reason)s") % {
-            "reason": wording.reason_word(HoldReason(verdict.detail))
-        }
+        return _("A person is asked: %(reason)s") % {"reason": shown(HoldReason(verdict.detail)).word}
     return _(REASONS[verdict.reason])
 
 
@@ -274,7 +272,7 @@ def said_words(item: ItemLine) -> str:
         what = _(REASONS[Reason(detail)]) if detail in known else detail.replace("_", " ")
         return _("Changed since the plan. By then: %(what)s") % {"what": what}
     if item.said in {reason.value for reason in HoldReason}:
-        return wording.reason_word(HoldReason(item.said))
+        return shown(HoldReason(item.said)).word
     return item.said.replace("_", " ") or item.verdict.sentence
 
 

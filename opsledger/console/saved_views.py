@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from opsledger.accounts.roles import Permission, allowed
 from opsledger.console.filters import VIEWS, InboxFilter
 from opsledger.console.http import ConsoleRequest
-from opsledger.ledger.queries import inbox, saved_views
+from opsledger.ledger.queries import hold_counts, inbox, saved_views
 from opsledger.ledger.queries.inbox import View
 from opsledger.ledger.queries.saved_views import COUNT_MAX, TABS_MAX, SavedLine
 from opsledger.lib import ids
@@ -100,7 +100,7 @@ class Tabs:
     of_person: list[SavedLine] = field(default_factory=list)
 
 
-def tabs_of(request: ConsoleRequest, chosen: Chosen, counts: inbox.Counts) -> Tabs:
+def tabs_of(request: ConsoleRequest, chosen: Chosen, counts: hold_counts.Counts) -> Tabs:
     """The built-in views, then the first saved ones, each with its count now."""
     lines = saved_views.views_of(request.team.pk, request.user.pk)
     shown = lines[:TABS_MAX]
@@ -110,7 +110,7 @@ def tabs_of(request: ConsoleRequest, chosen: Chosen, counts: inbox.Counts) -> Ta
     awaiting = inbox.Wanted(request.team.pk, request.user.pk, View.AWAITING)
     filters = {line.id: found for line in shown if (found := _readable(line, request.user.pk))}
     asked = [*([awaiting] if may_approve else []), *(found.wanted for found in filters.values())]
-    counted = inbox.count_each(asked, COUNT_MAX)
+    counted = hold_counts.count_each(asked, COUNT_MAX)
     by_view = dict(counts.by_view)
     if may_approve:
         by_view[View.AWAITING] = counted.pop(0)
@@ -165,7 +165,7 @@ def _count(count: int) -> str:
 def rows_of(lines: Sequence[SavedLine], person_id: UUID, words: Any) -> list[dict[str, Any]]:
     """Saved views for their own page, each with its count and in words what it shows."""
     filters = {line.id: found for line in lines if (found := _readable(line, person_id))}
-    counted = inbox.count_each([found.wanted for found in filters.values()], COUNT_MAX)
+    counted = hold_counts.count_each([found.wanted for found in filters.values()], COUNT_MAX)
     counts = dict(zip(filters, counted, strict=True))
     return [
         {

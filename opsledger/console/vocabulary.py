@@ -9,10 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from django.utils.translation import gettext
+
 from opsledger.rules.bulk import BulkResult, BulkState
 from opsledger.rules.list_matching import Cover, Match
 from opsledger.rules.notice_words import MailingState
 from opsledger.rules.profile import ProtectionKind
+from opsledger.rules.record import Step
 from opsledger.rules.replay_words import ReplayState
 from opsledger.rules.states import HoldReason, NoChange, OperationState, Outcome, StepState
 
@@ -479,3 +482,8 @@ def shown(state: object, kind: str = "") -> Shown:
         if found is not None:
             return found
     return Shown(kind, value, value.replace("_", " ").capitalize() or "No state", "unknown", "")
+
+
+def step_word(step: Step) -> str:
+    """The state’s word; failures after a destination took the work over are told apart."""
+    return gettext("Failed (not delivered)") if step.undelivered else shown(step.state).word

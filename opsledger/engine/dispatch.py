@@ -22,7 +22,8 @@ from opsledger.engine.wire import installed_wire
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.claim import TRIAL_EVERY_SECONDS, ClaimedSend, claim_sends
 from opsledger.ledger.actions.destinations import record_access_refused, record_reachability
-from opsledger.ledger.actions.record import Sent, record_sends
+from opsledger.ledger.actions.ordinary import record_replies
+from opsledger.ledger.actions.record import Sent
 from opsledger.rules.states import NoChange, Outcome
 
 log = logging.getLogger(__name__)
@@ -95,7 +96,7 @@ class _Sender:
         return [_held(one, asked_at) for one in claimed]
 
     def record(self, pairs: Pairs[Held, Sent]) -> None:
-        record_sends([sent for _, sent in pairs])
+        record_replies([(held.claimed, sent) for held, sent in pairs])
         self.counts.recorded += len(pairs)
         for _, sent in pairs:
             word = sent.finding.outcome.value
@@ -113,9 +114,10 @@ class _Sender:
         for destination_id in sorted(refused):
             record_access_refused(destination_id)
         good = {held.claimed.destination_id for held, sent in pairs if _good(sent)}
+        news = {held.claimed.destination_id for held, _ in pairs if held.claimed.destination_failing}
         bad = _counted(held.claimed.destination_id for held, sent in pairs if _unreachable(sent))
         record_reachability(
-            good,
+            good & news,
             {key: count for key, count in bad.items() if key not in good},
             trial_every_seconds=self.trial_every_seconds,
         )

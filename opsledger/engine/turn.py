@@ -12,8 +12,9 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 from uuid import UUID
 
@@ -47,9 +48,10 @@ class Turn(Generic[Claimed, Result]):
     given_up: Callable[[Claimed], bool]  # whether a result that could not be recorded is let go
     threads: int
     claim_for_seconds: float = math.inf
-    flying: dict[Future[Result], Claimed] = field(default_factory=dict)
+    flying: dict[int, Claimed] = field(default_factory=dict)  # calls that are under way, by their numbers
     landed: Pairs[Claimed, Result] = field(default_factory=list)
     count: int = 0
+    _back: SimpleQueue[tuple[int, Result | None]] = field(default_factory=SimpleQueue)  # None: it broke
     _pause_seconds: float = 0.0  # above 0 while the database is away
     _away_until: float = 0.0
 
@@ -81,8 +83,19 @@ class Turn(Generic[Claimed, Result]):
             self._pause()
             return
         for one in claimed:
-            self.flying[pool.submit(self.call, one)] = one
-        self.count += len(claimed)
+            self.count += 1
+            self.flying[self.count] = one
+            pool.submit(self._fly, self.count, one)
+
+    def _fly(self, number: int, one: Claimed) -> None:
+        """In a thread of the pool."""
+        result = None
+        try:
+            result = self.call(one)
+        except Exception:  # a fault of ours: nobody knows what left, so the lease decides
+            log.exception("a call to the world broke; its lease decides")
+        finally:
+            self._back.put((number, result))
 
     def _land(self) -> None:
         seconds = LOOK_ROUND_SECONDS
@@ -91,15 +104,24 @@ class Turn(Generic[Claimed, Result]):
         if not self.flying:
             time.sleep(seconds)  # nothing is left to wait for but the database
             return
-        done, _ = wait(self.flying, timeout=seconds, return_when=FIRST_COMPLETED)
-        if done and len(done) < len(self.flying):
+        back = self._came_back(seconds)
+        if back and len(back) < len(self.flying):
             time.sleep(GATHER_SECONDS)
-        for future in [future for future in self.flying if future.done()]:
-            one = self.flying.pop(future)
-            try:
-                self.landed.append((one, future.result()))
-            except Exception:  # a fault of ours: nobody knows what left, so the lease decides
-                log.exception("a call to the world broke; its lease decides")
+            back += self._came_back(0.0)
+        for number, result in back:
+            one = self.flying.pop(number)
+            if result is not None:
+                self.landed.append((one, result))
+
+    def _came_back(self, seconds: float) -> list[tuple[int, Result | None]]:
+        """Calls that have ended, waiting at most so long for the first of them."""
+        back: list[tuple[int, Result | None]] = []
+        try:
+            back.append(self._back.get(timeout=seconds) if seconds > 0 else self._back.get_nowait())
+            while True:
+                back.append(self._back.get_nowait())
+        except Empty:
+            return back
 
     def _record(self) -> None:
         if time.monotonic() < self._away_until:

@@ -11,11 +11,11 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from psycopg.rows import namedtuple_row
 
 from opsledger.accounts.permissions import Permission, roles_with
 from opsledger.ledger import records
 from opsledger.ledger.records import Loaded
+from opsledger.lib.named_rows import named_rows
 from opsledger.rules.content import covered_digest
 
 BATCH = 500
@@ -110,14 +110,14 @@ def waiting_for_version(of_id: UUID, number: int) -> list[WaitingStep]:
 
 def waiting_for_itself(step_id: UUID) -> WaitingStep | None:
     """The step, if its request is approved by itself: a person revised it, or it shows no content."""
-    found = _rows(_OF_STEP, step_id)
+    found = named_rows(_OF_STEP, [step_id])
     return WaitingStep(*found[0]) if found else None
 
 
 def approved_before(step_id: UUID) -> ApprovedBefore | None:
     """The newest earlier request of the step that somebody approved; None where there is none, or where the content that it
     shows is not approved any more."""
-    found = _rows(_APPROVED_BEFORE, step_id)
+    found = named_rows(_APPROVED_BEFORE, [step_id])
     if not found or (found[0].content_number is not None and found[0].body is None):
         return None
     return ApprovedBefore(*found[0])
@@ -168,9 +168,9 @@ def digest_of(covered: Iterable[CoveredStep]) -> str:
 
 def replaced_by(operation_ids: Collection[UUID]) -> dict[UUID, str]:
     """Which of these operations are replaced, each with its replacement's own id. Read it under their locks."""
-    rows = _rows(
+    rows = named_rows(
         "SELECT replaces_id, operation_id FROM ledger_operation WHERE replaces_id = ANY(%s)",
-        list(operation_ids),
+        [list(operation_ids)],
     )
     return {row.replaces_id: row.operation_id for row in rows}
 
@@ -202,11 +202,10 @@ def may_approve(person_id: UUID) -> tuple[str, list[Any]]:
 
 def approvers(team_ids: Collection[UUID]) -> dict[UUID, frozenset[UUID]]:
     """The active people of each team whose roles let them approve."""
-    rows = _rows(
+    rows = named_rows(
         "SELECT DISTINCT m.team_id, m.person_id FROM membership m JOIN person p ON p.id = m.person_id"
         " WHERE m.team_id = ANY(%s) AND m.role = ANY(%s) AND p.is_active",
-        list(team_ids),
-        [role.value for role in roles_with(Permission.APPROVE_CONTENT)],
+        [list(team_ids), [role.value for role in roles_with(Permission.APPROVE_CONTENT)]],
     )
     found: dict[UUID, set[UUID]] = {team_id: set() for team_id in team_ids}
     for row in rows:
@@ -253,11 +252,10 @@ def _barred_by_version(
 ) -> dict[tuple[UUID | None, int | None], dict[UUID, str]]:
     if not wanted:
         return {}
-    rows = _rows(
+    rows = named_rows(
         "SELECT v.of_id, v.number, v.author_person_id, v.requested_by_person_id FROM ledger_contentversion v"
         " JOIN unnest(%s::uuid[], %s::int[]) AS w(of_id, number) ON w.of_id = v.of_id AND w.number = v.number",
-        [of_id for of_id, _ in wanted],
-        [number for _, number in wanted],
+        [[of_id for of_id, _ in wanted], [number for _, number in wanted]],
     )
     return {(row.of_id, row.number): barred_by_version(*row[2:]) for row in rows}
 
@@ -269,9 +267,9 @@ def barred_by_version(author: UUID | None, requester: UUID | None) -> dict[UUID,
 
 def _revised_by(step_ids: list[UUID]) -> Mapping[UUID, list[UUID]]:
     found: dict[UUID, list[UUID]] = {}
-    rows = _rows(
+    rows = named_rows(
         "SELECT step_id, author, author_person_id FROM ledger_revision WHERE step_id = ANY(%s) AND kind = 'revised'",
-        step_ids,
+        [step_ids],
     )
     for row in rows:  # where one proposed it and another accepted it, both had a hand in it
         people = {row.author_person_id, _person(row.author)} - {None}
@@ -280,19 +278,13 @@ def _revised_by(step_ids: list[UUID]) -> Mapping[UUID, list[UUID]]:
 
 
 def _recorded_by(operation_ids: Collection[UUID]) -> dict[UUID, UUID]:
-    rows = _rows(
+    rows = named_rows(
         "SELECT subject_id, actor FROM journal_entry"
         " WHERE subject_id = ANY(%s) AND seq = 1 AND actor LIKE 'person:%%'",
-        list(operation_ids),
+        [list(operation_ids)],
     )
     return {row.subject_id: who for row in rows if (who := _person(row.actor))}
 
 
 def _person(actor: str) -> UUID | None:
     return UUID(actor.removeprefix("person:")) if actor.startswith("person:") else None
-
-
-def _rows(query: str, *parameters: Any) -> list[Any]:
-    connection.ensure_connection()
-    with connection.wrap_database_errors, connection.connection.cursor(row_factory=namedtuple_row) as cursor:
-        return list(cursor.execute(query, parameters).fetchall())

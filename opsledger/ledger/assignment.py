@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
-from psycopg.rows import namedtuple_row
+from django.db import transaction
 
 from opsledger.accounts.absences import stand_ins_for
 from opsledger.ledger.clock import database_now
+from opsledger.lib.named_rows import named_rows
 from opsledger.lib.recent import Recent
 from opsledger.rules.assignment import Given, Question, Rule, given_by
 
@@ -38,7 +38,7 @@ class TeamRules:
 def rules_now(team_id: UUID) -> TeamRules:
     """Read anew: for pages, and for what is applied by hand."""
     rules = tuple(
-        Rule(str(row.id), row.position, str(row.person_id), *row[3:]) for row in _rows(_RULES, team_id)
+        Rule(str(row.id), row.position, str(row.person_id), *row[3:]) for row in named_rows(_RULES, [team_id])
     )
     if not rules:
         return TeamRules((), {})
@@ -79,9 +79,3 @@ def forget_on_commit() -> None:
 
 
 _recent: Recent[UUID, TeamRules] = Recent(rules_now, keep_seconds=KEEP_SECONDS)
-
-
-def _rows(query: str, *parameters: Any) -> list[Any]:
-    connection.ensure_connection()
-    with connection.wrap_database_errors, connection.connection.cursor(row_factory=namedtuple_row) as cursor:
-        return list(cursor.execute(query, parameters).fetchall())

@@ -122,6 +122,11 @@ def params_of(loaded: Loaded, number: int) -> dict[str, Any]:
     params = read_params(loaded.params or "{}")
     if number in loaded.revised:
         params |= read_params(loaded.revised[number])
+    return present(params)
+
+
+def present(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that have a value: null is as good as none."""
     return {name: value for name, value in params.items() if value is not None}
 
 

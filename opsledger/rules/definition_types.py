@@ -192,6 +192,10 @@ class WorkflowDefinition:
     def approved_for_seconds(self) -> int:
         return APPROVAL_SECONDS if self.approval_seconds is None else self.approval_seconds
 
+    @property
+    def sensitive_params(self) -> frozenset[str]:
+        return frozenset(param.name for param in self.params if param.sensitive)
+
     def due_seconds_for(self, reason: str) -> int:
         return self.due_seconds.get(reason, self.due_seconds["default"])
 

@@ -1,7 +1,8 @@
 """Definitions: reading what a team writes down, and the form in which a version of it is stored.
 
 `read_definitions` takes the document that a TOML or JSON parser gives. What must hold inside one definition
-is in `definition_checks`; what must hold between them (a step's destination exists) is `check_together`.
+is in `destination_checks`, `profile_checks`, `source_checks` and `workflow_checks`; what must hold between them (a
+step's destination exists) is `check_together`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from opsledger.rules import definition_checks  # noqa: F401  registers what each type must hold
+# each registers what its types must hold
+from opsledger.rules import destination_checks, profile_checks, source_checks, workflow_checks  # noqa: F401
 from opsledger.rules.building import Problem, Problems, build, hints_of, plain, unknown_field
 from opsledger.rules.definition_types import (
     ActionDefinition,

@@ -114,6 +114,11 @@ class Step:
         return next(attempt for attempt in self.attempts if attempt.id == attempt_id)
 
     @property
+    def undelivered(self) -> bool:
+        """Whether it was taken over and then not delivered: failed, yet not without effect."""
+        return self.state is StepState.FAILED and self.accepted_at is not None
+
+    @property
     def open_attempt(self) -> Attempt | None:
         return next((attempt for attempt in self.attempts if attempt.outcome is None), None)
 

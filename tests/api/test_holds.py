@@ -11,8 +11,8 @@ from api_world import World, deliver, event, signed, wanted
 from django.utils import timezone
 
 from opsledger.journal.models import Entry
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.destinations import settle_pause
-from opsledger.ledger.actions.settle import By
 from opsledger.ledger.models import Destination, Hold, Step
 from opsledger.lib.ids import parse
 

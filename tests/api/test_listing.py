@@ -13,7 +13,8 @@ from django.db import connection
 
 from opsledger.ledger.models import Operation, Step
 from opsledger.ledger.queries import operations
-from opsledger.ledger.queries.operations import OperationFilter, page_of
+from opsledger.ledger.queries.operation_filter import OperationFilter
+from opsledger.ledger.queries.operations import page_of
 
 
 def names(api: Api, **query: Any) -> list[str]:

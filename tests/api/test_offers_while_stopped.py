@@ -8,10 +8,10 @@ import pytest
 from api_world import World
 from django.utils import timezone
 
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.destinations import record_reachability, settle_pause, settle_resume
 from opsledger.ledger.actions.record import record_time_passed
 from opsledger.ledger.actions.sending import switch_sending
-from opsledger.ledger.actions.settle import By
 from opsledger.ledger.models import Destination, Hold, Step
 
 STOPS = ("paused_at", "access_refused_at", "circuit_opened_at")

@@ -10,10 +10,10 @@ import pytest
 from api_world import World, deliver
 from django.test import Client
 
-from opsledger.api import shapes
 from opsledger.api.calls import CALLS
 from opsledger.api.openapi import document
 from opsledger.api.problems import KINDS
+from opsledger.api.shapes.recording import Batch, NewOperation
 
 
 def references(value: Any) -> set[str]:
@@ -69,9 +69,9 @@ def test_every_example_is_valid(call: Any) -> None:
 
 
 def test_a_batch_example_holds_valid_operations() -> None:
-    batch = next(call for call in CALLS if call.shape is shapes.Batch)
+    batch = next(call for call in CALLS if call.shape is Batch)
     for item in batch.example["items"]:
-        shapes.NewOperation.model_validate(item)
+        NewOperation.model_validate(item)
 
 
 def test_the_page_shows_every_call_and_every_problem(client: Client) -> None:

@@ -11,8 +11,8 @@ from opsledger.accounts.models import ApiToken, Membership
 from opsledger.api.caller import Caller
 from opsledger.api.operations import operation_ids_of
 from opsledger.engine import replays
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.definitions import load
-from opsledger.ledger.actions.settle import By
 from opsledger.ledger.models import Replay, ReplayItem
 from opsledger.ledger.queries import operations
 from opsledger.lib.ids import public
@@ -83,8 +83,10 @@ def test_the_names_of_a_scope_are_looked_up_with_one_query(
     first, second = rejected(world), confirmed(world, "order:2")
     caller = Caller(ApiToken(), world.cast.launch.pk, By("token:x", "x"))
     asked: list[str] = []
-    real = operations._rows
-    monkeypatch.setattr(operations, "_rows", lambda query, given: asked.append(query) or real(query, given))  # type: ignore[func-returns-value]
+    real = operations.named_rows
+    monkeypatch.setattr(
+        operations, "named_rows", lambda query, given: asked.append(query) or real(query, given)
+    )  # type: ignore[func-returns-value]
 
     found = operation_ids_of(caller, ["order:2", first, second, "order:1"])
 

@@ -14,10 +14,10 @@ from django.utils import timezone
 from opsledger.accounts.permissions import AUTOMATION_SCOPES
 from opsledger.journal.models import Entry
 from opsledger.ledger.actions.change import Change, change_here
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.definitions import load
 from opsledger.ledger.actions.destinations import settle_pause
 from opsledger.ledger.actions.record import record_leases_ended
-from opsledger.ledger.actions.settle import By
 from opsledger.ledger.models import Attempt, Destination, Evidence, Hold, Step, StepRequest
 from opsledger.ledger.records import Loaded
 from opsledger.lib.ids import parse

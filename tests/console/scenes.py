@@ -21,10 +21,11 @@ from opsledger.ledger.actions.change import NewEvidence
 from opsledger.ledger.actions.claim import ClaimedSend, claim_sends
 from opsledger.ledger.actions.destinations import record_access_refused, settle_pause
 from opsledger.ledger.actions.events import EventQuestion, NewEvent, open_event_here, open_event_hold_here
+from opsledger.ledger.actions.interventions import settle_withdraw
 from opsledger.ledger.actions.open import Opened, open_operations
 from opsledger.ledger.actions.record import Looked, Sent, record_looks, record_sends, record_time_passed
 from opsledger.ledger.actions.replays import Start, open_replay
-from opsledger.ledger.actions.settle import Decision, settle_hold, settle_withdraw
+from opsledger.ledger.actions.settle import Decision, settle_hold
 from opsledger.ledger.models import Attempt, Definition, Destination, Hold, Recovery, Replay, Step
 from opsledger.ledger.queries.replay_plans import plan, scope_of_ids
 from opsledger.ledger.replay_plan import freeze, thaw

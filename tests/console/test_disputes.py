@@ -11,8 +11,8 @@ from scenes import Scenes, path_of
 
 from opsledger.console.forms import by_person
 from opsledger.ledger.actions.claim import claim_sends
+from opsledger.ledger.actions.interventions import settle_withdraw
 from opsledger.ledger.actions.record import Sent, record_sends
-from opsledger.ledger.actions.settle import settle_withdraw
 from opsledger.ledger.models import Destination, Evidence, Hold
 from opsledger.lib.ids import public
 from opsledger.rules.answers import Answer

@@ -7,7 +7,7 @@ from people import client_of
 from scenes import UNKNOWN, Scenes, hold_path, path_of
 
 from opsledger.console.forms import by_person
-from opsledger.ledger.actions.settle import settle_note_on_operation
+from opsledger.ledger.actions.notes import settle_note_on_operation
 from opsledger.ledger.models import Evidence
 from opsledger.lib.ids import public
 

@@ -14,8 +14,8 @@ from opsledger.accounts.absences import add_absence
 from opsledger.accounts.models import Person
 from opsledger.accounts.permissions import Scope
 from opsledger.accounts.roles import Role
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.destinations import settle_pause
-from opsledger.ledger.actions.settle import By
 from opsledger.ledger.models import Destination, Hold
 from opsledger.ledger.queries.if_nobody import outlooks
 from opsledger.lib.ids import public

@@ -13,7 +13,7 @@ from scenes import EVERY_STEP_QUESTION, Scenes, path_of
 from opsledger.accounts.roles import Role
 from opsledger.console.filters import InboxFilter
 from opsledger.console.forms import by_person
-from opsledger.ledger.actions.settle import settle_assign
+from opsledger.ledger.actions.assign import settle_assign
 from opsledger.ledger.models import Hold
 from opsledger.ledger.queries import inbox
 from opsledger.lib.ids import public

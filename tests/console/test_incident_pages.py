@@ -18,8 +18,8 @@ from opsledger.accounts.roles import Role
 from opsledger.console.forms import by_person
 from opsledger.console.incident_pages import bars_path, interval_words
 from opsledger.journal.models import Entry
+from opsledger.ledger.actions.assign import settle_assign
 from opsledger.ledger.actions.incidents import record_act, record_incidents, settle_note_on_incident
-from opsledger.ledger.actions.settle import settle_assign
 from opsledger.ledger.models import BulkRun, Hold, Incident, IncidentAct, IncidentNote, Selection, Step
 from opsledger.lib.ids import public
 from tests.many_holds import an_incident, late

@@ -19,7 +19,7 @@ from test_selections import hidden
 from opsledger.accounts.roles import Role
 from opsledger.console.forms import by_person
 from opsledger.engine.wire import installed_wire
-from opsledger.ledger.actions.settle import settle_assign
+from opsledger.ledger.actions.assign import settle_assign
 from opsledger.ledger.models import (
     BulkRun,
     Destination,

@@ -16,7 +16,8 @@ from scenes import Scenes
 from opsledger.accounts.models import Absence, Person
 from opsledger.accounts.roles import Role
 from opsledger.engine.notices import sealed_address
-from opsledger.ledger.actions.settle import By, settle_assign
+from opsledger.ledger.actions.assign import settle_assign
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.telling import add_channel, ask_for_test
 from opsledger.ledger.models import Hold, Mailing, Notice
 from opsledger.rules.notice_words import NoticeKind

@@ -20,7 +20,8 @@ from opsledger.accounts.roles import Role
 from opsledger.destinations.transport import AddressGuard
 from opsledger.engine import notices, sweep
 from opsledger.journal.models import Entry
-from opsledger.ledger.actions.settle import By, settle_assign
+from opsledger.ledger.actions.assign import settle_assign
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.models import Channel, Hold, Mailing, Notice, NoticeChoice
 from opsledger.lib.ids import public
 from opsledger.rules.notice_words import NoticeKind

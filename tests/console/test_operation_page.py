@@ -20,7 +20,7 @@ from opsledger.console.duplicates import field_of
 from opsledger.console.forms import by_person
 from opsledger.engine.wire import installed_wire
 from opsledger.journal.models import Entry
-from opsledger.ledger.actions.settle import settle_note_on_operation
+from opsledger.ledger.actions.notes import settle_note_on_operation
 from opsledger.ledger.models import Evidence, Hold, Operation, Step
 from opsledger.lib.ids import public
 from opsledger.rules.answers import ANSWERS, Answer, answers_for

@@ -10,7 +10,7 @@ from people import client_of
 from scenes import Scenes, path_of
 
 from opsledger.ledger.models import Operation, Step
-from opsledger.ledger.queries.operations import PAGE
+from opsledger.ledger.queries.operation_filter import PAGE
 from opsledger.rules.answers import Answer
 
 

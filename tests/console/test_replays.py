@@ -19,9 +19,9 @@ from opsledger.console import replay_pages
 from opsledger.console.forms import by_person
 from opsledger.engine import replays
 from opsledger.journal.models import Entry
+from opsledger.ledger.actions.interventions import settle_cancel
 from opsledger.ledger.actions.open import Opened
 from opsledger.ledger.actions.replays import settle_pause_replay
-from opsledger.ledger.actions.settle import settle_cancel
 from opsledger.ledger.models import Hold, Replay
 from opsledger.ledger.queries import replays as reading
 from opsledger.lib.ids import public

@@ -284,11 +284,12 @@ def test_saved_views_cost_as_many_statements_whatever_their_number(scenes: Scene
     client.get("/")
     with CaptureQueriesContext(connection) as one:
         client.get("/")
+    of_one = _but_the_clock(one)  # read at once: the next request empties the log
     for number in range(11):
         save(scenes.owner, "destination=mail", name=f"n{number}")
     with CaptureQueriesContext(connection) as twelve:
         client.get("/")
-    assert len(_but_the_clock(twelve)) == len(_but_the_clock(one))
+    assert len(_but_the_clock(twelve)) == len(of_one)
 
 
 def _but_the_clock(captured: CaptureQueriesContext) -> list[str]:

@@ -21,9 +21,9 @@ from opsledger.console.forms import by_person
 from opsledger.engine import bulk as engine
 from opsledger.engine import tasks
 from opsledger.journal.models import Entry
+from opsledger.ledger.actions.assign import settle_assign
 from opsledger.ledger.actions.bulk import record_batch
 from opsledger.ledger.actions.bulk_verbs import take
-from opsledger.ledger.actions.settle import settle_assign
 from opsledger.ledger.models import BulkItem, BulkRun, Hold, Selection, SelectionItem
 from opsledger.lib.ids import public
 from opsledger.rules.bulk import Verb

@@ -13,7 +13,7 @@ from scenes import Scenes
 from opsledger.accounts.roles import Role
 from opsledger.console.forms import by_person
 from opsledger.engine import bulk as engine
-from opsledger.ledger.actions.settle import settle_assign
+from opsledger.ledger.actions.assign import settle_assign
 from opsledger.ledger.models import BulkRun, Hold
 from opsledger.lib.ids import public
 from opsledger.rules.bulk import Verb

@@ -14,7 +14,7 @@ from scenes import Scenes, hold_path, path_of
 from opsledger.accounts.roles import Role
 from opsledger.console.forms import by_person
 from opsledger.journal.models import Entry
-from opsledger.ledger.actions.settle import settle_assign
+from opsledger.ledger.actions.assign import settle_assign
 from opsledger.ledger.models import Operation
 from opsledger.rules.answers import Answer
 from opsledger.rules.learning import Finding

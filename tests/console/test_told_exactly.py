@@ -11,8 +11,8 @@ from django.test import Client
 from people import client_of
 from scenes import Scenes, fields_of, hold_path, path_of
 
-from opsledger.console import story
 from opsledger.console.forms import by_person
+from opsledger.console.story.items import Item, folded
 from opsledger.console.templatetags import ops
 from opsledger.ledger.actions.evidence import Says, Statement, add_evidence
 from opsledger.ledger.actions.open import Opened
@@ -94,13 +94,13 @@ def test_lookups_in_a_row_that_say_the_same_are_folded_and_none_is_left_out(
 @pytest.mark.parametrize(("looks", "items"), [(1, 1), (2, 2), (3, 1), (7, 1)])
 def test_what_is_folded_stays_in_its_order(looks: int, items: int) -> None:
     rows = [
-        story.Item(datetime(2026, 4, 14, 16, 30 - at, tzinfo=UTC), "search", "Lookup failed", key=str(at))
+        Item(datetime(2026, 4, 14, 16, 30 - at, tzinfo=UTC), "search", "Lookup failed", key=str(at))
         for at in range(looks)
     ]
-    other = story.Item(datetime(2026, 4, 14, tzinfo=UTC), "user", "Somebody answered", key="other")
-    folded = story.folded([*rows, other])
-    assert len(folded) == items + 1
-    assert [one.key for top in folded for one in (top, *top.more)] == [*map(str, range(looks)), "other"]
+    other = Item(datetime(2026, 4, 14, tzinfo=UTC), "user", "Somebody answered", key="other")
+    shown = folded([*rows, other])
+    assert len(shown) == items + 1
+    assert [one.key for top in shown for one in (top, *top.more)] == [*map(str, range(looks)), "other"]
 
 
 def test_a_span_in_the_timeline_holds_no_marked_character(scenes: Scenes, client: Client) -> None:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from opsledger.console import wording
-from opsledger.console.wording import Follows, Known
+from opsledger.console.wording import answers
+from opsledger.console.wording.consequences import Follows, consequence
+from opsledger.console.wording.knowledge import Known, what_we_know
+from opsledger.console.wording.phrases import lasted, listed
+from opsledger.console.wording.protection import protection, sending_again
+from opsledger.console.wording.questions import next_decision, question
 from opsledger.rules.answers import ANSWERS, Answer
 from opsledger.rules.profile import ProtectionKind, Settles
 from opsledger.rules.protection import Protected
@@ -27,21 +31,21 @@ def follows(**facts: object) -> Follows:
 @pytest.mark.parametrize("reason", HoldReason, ids=str)
 def test_every_reason_asks_one_question_knows_something_and_says_what_is_next(reason: HoldReason) -> None:
     words = known(reason)
-    assert wording.question(words).endswith("?")
-    assert wording.what_we_know(words).endswith(".")
-    assert wording.next_decision(words)
-    for text in (wording.question(words), wording.what_we_know(words), wording.next_decision(words)):
+    assert question(words).endswith("?")
+    assert what_we_know(words).endswith(".")
+    assert next_decision(words)
+    for text in (question(words), what_we_know(words), next_decision(words)):
         assert "%(" not in text
         assert "None" not in text
 
 
 def test_after_a_restored_backup_nobody_is_said_to_have_contradicted() -> None:
     words = known(R.DISPUTED, restored=True, statements=("it did not happen (a reply)",))
-    assert wording.question(words) == "A backup was restored. Did “Create the task” happen at crm since then?"
-    assert "backup" in wording.what_we_know(words)
-    assert "backup" in wording.next_decision(words)
+    assert question(words) == "A backup was restored. Did “Create the task” happen at crm since then?"
+    assert "backup" in what_we_know(words)
+    assert "backup" in next_decision(words)
     heard = known(R.DISPUTED, restored=True, statements=("it did not happen", "it happened as T-1"))
-    assert "T-1" in wording.what_we_know(heard)
+    assert "T-1" in what_we_know(heard)
 
 
 @pytest.mark.parametrize(
@@ -53,12 +57,12 @@ def test_every_reason_that_a_step_can_have_has_answers(reason: HoldReason) -> No
 
 @pytest.mark.parametrize(("reason", "answer"), EVERY_ANSWER, ids=[f"{r}-{a}" for r, a in EVERY_ANSWER])
 def test_every_answer_of_every_reason_states_its_consequence(reason: HoldReason, answer: Answer) -> None:
-    said = wording.consequence(reason, answer, follows())
+    said = consequence(reason, answer, follows())
     assert said.endswith(".")
     assert "%(" not in said
-    assert wording.label(answer)
-    assert wording.button(answer)
-    assert wording.given(answer.value)
+    assert answers.label(answer)
+    assert answers.button(answer)
+    assert answers.given(answer.value)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +85,7 @@ def test_every_answer_of_every_reason_states_its_consequence(reason: HoldReason,
 def test_what_the_rules_foresee_is_said_beside_the_answer(
     answer: Answer, after: dict[str, object], said: str
 ) -> None:
-    assert wording.consequence(R.OUTCOME_UNKNOWN, answer, follows(**after)).endswith(said)
+    assert consequence(R.OUTCOME_UNKNOWN, answer, follows(**after)).endswith(said)
 
 
 @pytest.mark.parametrize(
@@ -151,8 +155,8 @@ def test_what_the_rules_foresee_is_said_beside_the_answer(
 )
 def test_an_unknown_outcome_says_what_lookups_brought(facts: dict[str, object], said: str, then: str) -> None:
     words = known(R.OUTCOME_UNKNOWN, **facts)
-    assert wording.what_we_know(words) == said
-    assert wording.next_decision(words) == then
+    assert what_we_know(words) == said
+    assert next_decision(words) == then
 
 
 @pytest.mark.parametrize(
@@ -197,14 +201,14 @@ def test_protection_is_said_with_what_is_left_of_it(
     protected: Protected, more: dict[str, object], state: str, text: str
 ) -> None:
     facts: dict[str, object] = {"attempts": 1, "may_have_had_effect": True}
-    said = wording.protection(protected, **facts | more)  # type: ignore[arg-type]
+    said = protection(protected, **facts | more)  # type: ignore[arg-type]
     assert (said.state, said.text) == (state, text)
 
 
 def test_long_lists_are_counted_and_short_ones_are_read_out() -> None:
-    assert wording.listed(["a"]) == "a"
-    assert wording.listed(["a", "b", "c"]) == "a, b and c"
-    assert wording.listed([str(n) for n in range(9)]) == "0, 1, 2, 3, 4 and 4 more"
+    assert listed(["a"]) == "a"
+    assert listed(["a", "b", "c"]) == "a, b and c"
+    assert listed([str(n) for n in range(9)]) == "0, 1, 2, 3, 4 and 4 more"
 
 
 @pytest.mark.parametrize(
@@ -218,7 +222,7 @@ def test_long_lists_are_counted_and_short_ones_are_read_out() -> None:
     ids=["one", "hyphen", "capitals", "two"],
 )
 def test_a_field_s_label_reads_well_inside_a_sentence(labels: tuple[str, ...], said: str) -> None:
-    assert wording.what_we_know(known(R.RECORD_DIFFERS, references=("T-1",), differing=labels)).endswith(said)
+    assert what_we_know(known(R.RECORD_DIFFERS, references=("T-1",), differing=labels)).endswith(said)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +236,7 @@ def test_a_field_s_label_reads_well_inside_a_sentence(labels: tuple[str, ...], s
     ],
 )
 def test_how_long_a_send_took_is_never_nothing(seconds: float, said: str) -> None:
-    assert wording.lasted(seconds) == said
+    assert lasted(seconds) == said
 
 
 @pytest.mark.parametrize(
@@ -265,4 +269,4 @@ def test_what_sending_again_risks_is_said_in_the_viewer_s_time(
     protected: Protected, more: dict[str, object], said: str
 ) -> None:
     facts = {"may_have_had_effect": True, "until": "", "ended": ""} | more
-    assert wording.sending_again(protected, **facts) == said  # type: ignore[arg-type]
+    assert sending_again(protected, **facts) == said  # type: ignore[arg-type]

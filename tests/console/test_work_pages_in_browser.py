@@ -17,7 +17,8 @@ from opsledger.accounts import actions
 from opsledger.accounts.roles import Role
 from opsledger.console.forms import by_person
 from opsledger.journal.models import Entry
-from opsledger.ledger.actions.settle import settle_assign, settle_note_on_operation
+from opsledger.ledger.actions.assign import settle_assign
+from opsledger.ledger.actions.notes import settle_note_on_operation
 from opsledger.ledger.models import Evidence, Hold
 from opsledger.lib.ids import public
 from opsledger.rules.states import HoldReason

@@ -12,8 +12,8 @@ from opsledger.accounts import actions
 from opsledger.accounts.models import Person
 from opsledger.accounts.roles import Role
 from opsledger.engine.services import BadAddress, instantiate, read_address
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.mailings import Tried, claim_mailings, open_mailings, record_mailing
-from opsledger.ledger.actions.settle import By
 from opsledger.ledger.actions.telling import ask_for_test, remove_channel
 from opsledger.ledger.models import Mailing, Notice
 from opsledger.rules.notice_words import MailingState

@@ -9,8 +9,9 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
+from opsledger.ledger.actions.deciding import By, Refused, Stale
 from opsledger.ledger.actions.open import open_operations
-from opsledger.ledger.actions.settle import By, Decision, Refused, Stale, settle_hold
+from opsledger.ledger.actions.settle import Decision, settle_hold
 from opsledger.ledger.models import Attempt, Hold
 from opsledger.rules.answers import Answer
 from tests.desk import Desk, step_identity

@@ -15,6 +15,8 @@ from opsledger.destinations.transport import AddressGuard
 from opsledger.engine import notices, sweep, tasks
 from opsledger.engine.celery_settings import BELLS
 from opsledger.engine.services import BadAddress, read_address
+from opsledger.ledger.actions.assign import settle_assign
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.mailings import (
     Tried,
     claim_mailings,
@@ -22,7 +24,6 @@ from opsledger.ledger.actions.mailings import (
     record_mailing,
     record_mailing_leases_ended,
 )
-from opsledger.ledger.actions.settle import By, settle_assign
 from opsledger.ledger.actions.telling import add_channel, ask_for_test, mute_mail, remove_channel
 from opsledger.ledger.models import Channel, Hold, Mailing, Notice
 from opsledger.lib.ids import public

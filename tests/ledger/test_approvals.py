@@ -20,9 +20,10 @@ from opsledger.accounts.permissions import Role
 from opsledger.journal.models import Entry
 from opsledger.ledger.actions.approve import ContentStale, NotEligible, settle_revision_approval
 from opsledger.ledger.actions.claim import claim_sends
+from opsledger.ledger.actions.deciding import By, Refused, Stale
 from opsledger.ledger.actions.intake import Wanted, open_intended
 from opsledger.ledger.actions.open import Opened
-from opsledger.ledger.actions.settle import By, Decision, Refused, Stale, settle_hold
+from opsledger.ledger.actions.settle import Decision, settle_hold
 from opsledger.ledger.models import (
     Approval,
     ApprovedRequest,

@@ -20,6 +20,7 @@ from opsledger.accounts.absences import add_absence
 from opsledger.accounts.models import Membership, Person
 from opsledger.accounts.permissions import Role
 from opsledger.journal.models import Entry
+from opsledger.ledger.actions.assign import settle_assign
 from opsledger.ledger.actions.assignment import (
     NewRule,
     RuleChanged,
@@ -30,8 +31,8 @@ from opsledger.ledger.actions.assignment import (
     move_rule,
     remove_rule,
 )
+from opsledger.ledger.actions.deciding import By, Refused
 from opsledger.ledger.actions.open import open_operations
-from opsledger.ledger.actions.settle import By, Refused, settle_assign
 from opsledger.ledger.models import AssignmentRule, Hold
 from opsledger.rules.states import HoldReason
 from tests.console.scenes import UNKNOWN, Scenes

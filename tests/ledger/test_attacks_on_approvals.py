@@ -20,11 +20,13 @@ from opsledger.engine.sending import not_sent
 from opsledger.ledger.actions.approve import ContentStale, NotEligible
 from opsledger.ledger.actions.change import Change, change_here
 from opsledger.ledger.actions.claim import ClaimedSend, claim_sends
+from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.actions.definitions import current_workflow, forget_current, load
 from opsledger.ledger.actions.intake import Wanted, WantedContent, open_intended
+from opsledger.ledger.actions.interventions import settle_withdraw
 from opsledger.ledger.actions.open import Opened, open_operations
 from opsledger.ledger.actions.record import record_sends
-from opsledger.ledger.actions.settle import Decision, Refused, settle_hold, settle_withdraw
+from opsledger.ledger.actions.settle import Decision, settle_hold
 from opsledger.ledger.models import ApprovedRequest, Destination, Hold, Recovery, Revision, StepRequest
 from opsledger.ledger.queries.content import approvals_waiting, covered, version_shown
 from opsledger.ledger.records import lock

@@ -13,10 +13,12 @@ from django.core.management import call_command
 from opsledger.engine import replays
 from opsledger.engine.loading import read_files
 from opsledger.journal.models import Entry
+from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.actions.definitions import forget_current, load
+from opsledger.ledger.actions.interventions import settle_cancel
 from opsledger.ledger.actions.open import Opened
 from opsledger.ledger.actions.replays import open_replay
-from opsledger.ledger.actions.settle import Decision, Refused, settle_cancel, settle_hold
+from opsledger.ledger.actions.settle import Decision, settle_hold
 from opsledger.ledger.models import Replay, Step
 from opsledger.ledger.replay_plan import Plan
 from opsledger.rules.answers import Answer

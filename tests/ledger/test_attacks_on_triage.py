@@ -23,13 +23,15 @@ from opsledger.engine import bulk as engine
 from opsledger.engine import replays, sweep
 from opsledger.journal.models import Entry
 from opsledger.ledger.actions import bulk_verbs
+from opsledger.ledger.actions.assign import settle_assign
 from opsledger.ledger.actions.assignment import NewRule, add_rule, apply_rules
 from opsledger.ledger.actions.bulk import Batch, Said
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.escalate import record_owners_gone
 from opsledger.ledger.actions.lists import begin_happened, keep_list
 from opsledger.ledger.actions.propose import Thought, open_proposal
 from opsledger.ledger.actions.record import Sent, record_sends
-from opsledger.ledger.actions.settle import By, Decision, settle_assign, settle_hold
+from opsledger.ledger.actions.settle import Decision, settle_hold
 from opsledger.ledger.models import Attempt, BulkRun, Destination, Hold, Notice, Proposal, Step
 from opsledger.ledger.queries.bulk import groups_of, remaining
 from opsledger.ledger.queries.lists import list_of, look

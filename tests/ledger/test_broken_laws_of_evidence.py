@@ -12,9 +12,10 @@ from django.db import connection
 
 from opsledger.engine.looking import look
 from opsledger.ledger.actions.claim import ClaimedLook, claim_looks, claim_sends
+from opsledger.ledger.actions.deciding import By
+from opsledger.ledger.actions.interventions import settle_check
 from opsledger.ledger.actions.open import Opened
 from opsledger.ledger.actions.record import Looked, record_leases_ended, record_looks
-from opsledger.ledger.actions.settle import By, settle_check
 from opsledger.ledger.models import Hold, Step
 from opsledger.rules.facts import FoundRecord, LookupFact, LookupStatus
 from tests.desk import WIRE, Desk, step_identity

@@ -12,8 +12,9 @@ from django.db import connection
 
 from opsledger.engine import dispatch
 from opsledger.ledger.actions.claim import claim_sends
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.open import open_operations
-from opsledger.ledger.actions.settle import By, Decision, settle_hold
+from opsledger.ledger.actions.settle import Decision, settle_hold
 from opsledger.ledger.models import Hold, Step
 from opsledger.rules.answers import Answer
 from tests.desk import WIRE, Desk

@@ -15,9 +15,10 @@ from django.utils import timezone
 from opsledger.engine import bulk as engine
 from opsledger.journal.models import Entry
 from opsledger.ledger.actions import bulk, bulk_verbs
+from opsledger.ledger.actions.assign import settle_assign
 from opsledger.ledger.actions.bulk import CHANGED, RunMoved, abort, begin, freeze, freeze_view, record_batch
+from opsledger.ledger.actions.deciding import By, Refused
 from opsledger.ledger.actions.destinations import settle_pause
-from opsledger.ledger.actions.settle import By, Refused, settle_assign
 from opsledger.ledger.models import (
     BulkItem,
     BulkRun,

@@ -20,9 +20,11 @@ from opsledger.accounts.roles import Role
 from opsledger.engine import sweep
 from opsledger.journal.models import Entry
 from opsledger.ledger.actions import escalate
+from opsledger.ledger.actions.assign import settle_assign
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.destinations import settle_pause
 from opsledger.ledger.actions.escalate import record_owners_gone, record_reminders
-from opsledger.ledger.actions.settle import By, Decision, settle_assign, settle_hold
+from opsledger.ledger.actions.settle import Decision, settle_hold
 from opsledger.ledger.models import Destination, Hold, Notice
 from opsledger.rules.answers import Answer
 from tests.console.scenes import Scenes, desk, sandbox, scenes

@@ -18,11 +18,12 @@ from opsledger.accounts.models import Person
 from opsledger.engine.loading import read_files
 from opsledger.journal.models import Entry
 from opsledger.ledger.actions import incidents as actions
+from opsledger.ledger.actions.assign import settle_assign
 from opsledger.ledger.actions.bulk import freeze_view
+from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.actions.definitions import load
 from opsledger.ledger.actions.destinations import record_access_refused
 from opsledger.ledger.actions.incidents import record_act, record_incidents, settle_note_on_incident
-from opsledger.ledger.actions.settle import Refused, settle_assign
 from opsledger.ledger.models import Hold, Incident, IncidentNote, Step
 from opsledger.ledger.queries import inbox, incidents
 from opsledger.local.postgres import Urls

@@ -20,10 +20,11 @@ from opsledger.engine.loading import read_files
 from opsledger.engine.reading import Reading
 from opsledger.engine.wire import installed_wire
 from opsledger.journal.models import Entry
+from opsledger.ledger.actions.assign import settle_assign
 from opsledger.ledger.actions.bulk import open_items, record_batch
+from opsledger.ledger.actions.deciding import By, Refused
 from opsledger.ledger.actions.definitions import forget_current, load
 from opsledger.ledger.actions.lists import ListMoved, begin_happened, happened, keep_list, left_alone
-from opsledger.ledger.actions.settle import By, Refused, settle_assign
 from opsledger.ledger.models import (
     BulkRun,
     Destination,

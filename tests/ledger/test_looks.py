@@ -9,7 +9,7 @@ import pytest
 from opsledger.ledger.actions.open import Opened
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Hold, Recovery, Step
-from opsledger.ledger.queries.inbox import HoldLine, line_of
+from opsledger.ledger.queries.hold_lines import HoldLine, line_of
 from opsledger.ledger.queries.looks import Looks
 from opsledger.ledger.queries.record import record_of
 from opsledger.rules.matching import FOUND_NOTHING, GAVE_NO_ANSWER

@@ -16,10 +16,12 @@ from opsledger.accounts.permissions import Role
 from opsledger.engine.loading import read_files
 from opsledger.journal.models import Entry, ErasableText
 from opsledger.ledger.actions.approve import ContentStale, NotEligible, settle_revision_approval
+from opsledger.ledger.actions.deciding import By, Refused
 from opsledger.ledger.actions.definitions import load
+from opsledger.ledger.actions.interventions import settle_cancel
 from opsledger.ledger.actions.open import Opened
 from opsledger.ledger.actions.reject_request import RejectedRequest, settle_revision_rejection
-from opsledger.ledger.actions.settle import By, Decision, Refused, settle_cancel, settle_hold
+from opsledger.ledger.actions.settle import Decision, settle_hold
 from opsledger.ledger.models import (
     Approval,
     ApprovedRequest,

@@ -15,8 +15,10 @@ from django.db import DatabaseError, connection, transaction
 from opsledger.engine import replays
 from opsledger.engine.loading import read_files
 from opsledger.journal.models import Entry
+from opsledger.ledger.actions.deciding import By, Refused
 from opsledger.ledger.actions.definitions import load
 from opsledger.ledger.actions.destinations import settle_pause
+from opsledger.ledger.actions.interventions import settle_cancel, settle_check
 from opsledger.ledger.actions.replays import (
     PlanMoved,
     ReplayMoved,
@@ -25,7 +27,7 @@ from opsledger.ledger.actions.replays import (
     settle_pause_replay,
     settle_resume_replay,
 )
-from opsledger.ledger.actions.settle import By, Decision, Refused, settle_cancel, settle_check, settle_hold
+from opsledger.ledger.actions.settle import Decision, settle_hold
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import (
     Attempt,
@@ -37,7 +39,7 @@ from opsledger.ledger.models import (
     ReplayDestination,
 )
 from opsledger.ledger.queries import replay_plans
-from opsledger.ledger.queries.operations import OperationFilter
+from opsledger.ledger.queries.operation_filter import OperationFilter
 from opsledger.ledger.queries.replay_plans import EmptyScope, ScopeTooLarge, UnknownOperations
 from opsledger.ledger.replay_plan import UnreadablePlan, freeze, thaw
 from opsledger.lib.ids import new_id

@@ -9,9 +9,9 @@ import pytest
 
 from opsledger.engine import replays
 from opsledger.journal.models import Entry
+from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.actions.replay_stops import record_replays_stopped
 from opsledger.ledger.actions.replays import open_replay, settle_resume_replay
-from opsledger.ledger.actions.settle import Refused
 from opsledger.ledger.models import Destination, Recovery, Replay
 from opsledger.ledger.queries.replays import replay_of
 from tests.desk import Desk, step_identity

@@ -10,9 +10,11 @@ import pytest
 from django.core.management import call_command
 
 from opsledger.ledger.actions.claim import claim_sends
+from opsledger.ledger.actions.deciding import By
+from opsledger.ledger.actions.interventions import settle_cancel
 from opsledger.ledger.actions.open import Opened
 from opsledger.ledger.actions.sending import record_restored
-from opsledger.ledger.actions.settle import By, Decision, settle_cancel, settle_hold
+from opsledger.ledger.actions.settle import Decision, settle_hold
 from opsledger.ledger.models import Hold
 from opsledger.rules.answers import Answer
 from tests.desk import Desk, step_identity

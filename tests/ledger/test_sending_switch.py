@@ -13,8 +13,8 @@ from django.db import connection, connections
 
 from opsledger.accounts.actions import add_person, add_team
 from opsledger.journal.models import Entry, ErasableText
+from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.actions.sending import record_restored, switch_sending
-from opsledger.ledger.actions.settle import Refused
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import SENDING_ID, SendingSwitch
 from opsledger.ledger.queries import audit

@@ -14,11 +14,13 @@ from django.db import DatabaseError, connection, transaction
 
 from opsledger.engine import replays
 from opsledger.journal.models import Entry
+from opsledger.ledger.actions.assign import settle_assign
 from opsledger.ledger.actions.change import NewEvidence
+from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.actions.open import Opened
 from opsledger.ledger.actions.record import Sent, record_sends
 from opsledger.ledger.actions.replays import PlanMoved, open_replay
-from opsledger.ledger.actions.settle import Decision, Refused, settle_assign, settle_hold
+from opsledger.ledger.actions.settle import Decision, settle_hold
 from opsledger.ledger.actions.statements import Said, keep_statement
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import (

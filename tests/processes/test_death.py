@@ -146,6 +146,11 @@ def test_killed_between_reply_and_record_is_unknown_then_found(house: House) -> 
         until(lambda: _waits_for_a_lock(house), "the worker to wait with the reply in its hands", every=0.01)
         assert house.effects(opened)
         worker.kill()
+        for row in _of_workers(
+            house
+        ):  # the server would else finish a statement that nobody waits for any more
+            holder.execute("SELECT pg_terminate_backend(%s)", [row["pid"]])
+        until(lambda: not _waits_for_a_lock(house), "what it had asked for to end")
         holder.rollback()
     until(lambda: not _of_workers(house), "the dead worker's connections to end")
 

@@ -25,8 +25,8 @@ from bench import mixed
 from bench.mixed import Kind
 from opsledger.accounts.models import Person
 from opsledger.engine import dispatch
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.replays import Start, open_replay
-from opsledger.ledger.actions.settle import By
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.queries.replay_plans import plan, scope_of_ids
 from opsledger.ledger.replay_plan import freeze, thaw

@@ -9,8 +9,8 @@ import pytest
 from opsledger.destinations.sandbox.client import SandboxControl
 from opsledger.destinations.sandbox.peer import SandboxPeer
 from opsledger.engine import dispatch
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.destinations import settle_resume
-from opsledger.ledger.actions.settle import By
 from opsledger.ledger.models import Hold
 from opsledger.local.broker import free_port
 from tests.desk import WIRE

@@ -17,6 +17,7 @@ from opsledger.console import approval_pages as pages
 from opsledger.console import desk
 from opsledger.console.forms import by_person, version_of
 from opsledger.console.http import ConsoleRequest, page, see_other, wants_fragment
+from opsledger.console.permissions import require_in, team_and_roles
 from opsledger.console.views.approvals import (
     FRAGMENTS,
     Asked,
@@ -25,12 +26,11 @@ from opsledger.console.views.approvals import (
     reason_of,
     who_may,
 )
-from opsledger.console.views.operation import require_in, team_and_roles
 from opsledger.engine.bell import ring
 from opsledger.ledger.actions.approve import ContentStale, NotEligible, settle_revision_approval
+from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.actions.reject_request import RejectedRequest, settle_revision_rejection
 from opsledger.ledger.actions.reveal import record_revealed
-from opsledger.ledger.actions.settle import Refused
 from opsledger.ledger.approvals import ApprovedBefore, approved_before, replaced_by
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.queries import approvals

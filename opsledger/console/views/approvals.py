@@ -18,12 +18,12 @@ from opsledger.accounts.models import Team
 from opsledger.accounts.roles import Permission, Role, allowed
 from opsledger.console import approval_pages as pages
 from opsledger.console import approval_rows as rows
-from opsledger.console import desk, story
+from opsledger.console import desk
 from opsledger.console.forms import TEXT_MAX, by_person
 from opsledger.console.forms import version_of as version_of_post
 from opsledger.console.http import ConsoleRequest, page, see_other, wants_fragment
-from opsledger.console.permissions import why_not
-from opsledger.console.views.operation import require_in, team_and_roles
+from opsledger.console.permissions import require_in, team_and_roles, why_not
+from opsledger.console.story.contents import content_items
 from opsledger.engine.bell import ring
 from opsledger.ledger import approvals as rules_of_approval
 from opsledger.ledger.actions.approve import (
@@ -32,9 +32,9 @@ from opsledger.ledger.actions.approve import (
     NotEligible,
     settle_approval,
 )
+from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.actions.reject import Rejected, settle_rejection
 from opsledger.ledger.actions.reveal import record_revealed
-from opsledger.ledger.actions.settle import Refused
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import ContentVersion
 from opsledger.ledger.queries import approvals, holds
@@ -199,7 +199,7 @@ def context_of(request: ConsoleRequest, version: Version, asked: Asked) -> dict[
             }
             for one in contents.versions_of(version.team_id, version.content_id, size=10)
         ],
-        "items": story.content_items(told.told, names),
+        "items": content_items(told.told, names),
         "may_propose": allowed(roles, Permission.PROPOSE),
         **who_may(
             request, team, roles, approvals.approvers(team.pk, unable), asked, unable.get(request.user.pk, "")

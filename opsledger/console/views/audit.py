@@ -10,11 +10,21 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from opsledger.accounts.roles import Permission, members_of
-from opsledger.console import story, wording
 from opsledger.console.filters import AuditFilter
 from opsledger.console.http import ConsoleRequest, page
 from opsledger.console.permissions import needs
+from opsledger.console.story.attempts import outcome_in
+from opsledger.console.story.lookups import looked_word
 from opsledger.console.vocabulary import shown
+from opsledger.console.wording import answers
+from opsledger.console.wording.entries import (
+    ACTOR_WORDS,
+    ENTRY_WORDS,
+    actor_word,
+    actors_word,
+    entry_word,
+    revealed_words,
+)
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.queries import audit
 from opsledger.ledger.queries.audit import AuditLine
@@ -31,9 +41,9 @@ def audit_page(request: ConsoleRequest) -> HttpResponse:
     context = {
         "rows": [_row(line, names) for line in found.lines],
         "chosen": chosen.chosen,
-        "kinds": [(kind, wording.entry_word(kind)) for kind in wording.ENTRY_WORDS],
+        "kinds": [(kind, entry_word(kind)) for kind in ENTRY_WORDS],
         "people": [(f"person:{one.person.pk}", one.person.display_name) for one in members_of(request.team)],
-        "actors": [(kind, wording.actors_word(kind)) for kind in wording.ACTOR_WORDS],
+        "actors": [(kind, actors_word(kind)) for kind in ACTOR_WORDS],
         "next_url": f"?{chosen.query(found.following)}" if found.following else "",
         "first_url": f"?{chosen.query(None)}",
         "is_older": chosen.before is not None,
@@ -48,10 +58,10 @@ def _row(line: AuditLine, names: dict[str, str]) -> dict[str, Any]:
     kind, _sep, rest = line.actor.partition(":")
     return {
         "at": line.at,
-        "word": wording.entry_word(line.kind),
+        "word": entry_word(line.kind),
         "kind": line.kind,
         "who": names.get(line.actor, ""),
-        "actor": wording.actor_word(kind) if line.actor not in names else "",
+        "actor": actor_word(kind) if line.actor not in names else "",
         "actor_name": rest if kind in {"source", "destination", "command"} else "",
         "subject_kind": line.about,
         "subject": line.subject_name,
@@ -64,7 +74,7 @@ def _row(line: AuditLine, names: dict[str, str]) -> dict[str, Any]:
 def _what(line: AuditLine) -> str:
     """One short phrase from the entry’s facts; free text stays where it is kept."""
     if line.body.get("answer"):
-        return wording.given(str(line.body["answer"]))
+        return answers.given(str(line.body["answer"]))
     if line.subject_kind == "operation" and (said := _became(line)):
         return said
     stopped = line.body.get("stopped") or line.body.get("went_on")
@@ -76,15 +86,15 @@ def _what(line: AuditLine) -> str:
     if line.body.get("version") and line.subject_kind == "definition":
         return _("version %(number)s") % {"number": line.body["version"]}
     what = str(line.body.get("what", ""))
-    return story.revealed_words(what) if line.kind == "revealed" else what
+    return revealed_words(what) if line.kind == "revealed" else what
 
 
 def _became(line: AuditLine) -> str:
     """What a lookup or an attempt brought, and what the operation became with it."""
     said = []
     if line.kind == "lookup_ended" and line.body.get("says"):
-        said.append(story.looked_word(str(line.body["says"])))
-    outcome = story.outcome_in(line.body, str(line.body.get("attempt")))
+        said.append(looked_word(str(line.body["says"])))
+    outcome = outcome_in(line.body, str(line.body.get("attempt")))
     if outcome:
         said.append(shown(outcome, "outcome").word)
     if line.body.get("state"):

@@ -23,7 +23,7 @@ from opsledger.accounts.absences import (
 )
 from opsledger.accounts.actions import Refused
 from opsledger.accounts.models import Absence, Person
-from opsledger.accounts.roles import Permission, allowed, members_of
+from opsledger.accounts.roles import Permission, allowed, members_of, people_of
 from opsledger.console.http import ConsoleRequest, page, see_other, unprocessable
 from opsledger.console.permissions import why_not
 
@@ -47,7 +47,7 @@ def _context(request: ConsoleRequest) -> dict[str, Any]:
         }
         for absence in absences_of(request.team, now)
     ]
-    people = [member.person for member in members_of(request.team) if member.person.is_active]
+    people = people_of(request.team)
     return {
         "rows": rows,
         "people": people if administers else [],

@@ -13,15 +13,16 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_POST
 
 from opsledger.accounts.roles import Permission, allowed
-from opsledger.console import desk, wording
+from opsledger.console import desk
 from opsledger.console.forms import by_person, version_of
 from opsledger.console.http import ConsoleRequest, conflict, page, see_other, unprocessable
 from opsledger.console.permissions import require, why_not
 from opsledger.console.templatetags.ops import words_of_span
 from opsledger.console.vocabulary import shown
+from opsledger.console.wording.protection import documented_protection
 from opsledger.engine.bell import ring
+from opsledger.ledger.actions.deciding import Refused, Stale
 from opsledger.ledger.actions.destinations import DestinationChanged, settle_pause, settle_resume
-from opsledger.ledger.actions.settle import Refused, Stale
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.queries import holds
 from opsledger.ledger.queries.destinations import ActionLine, DestinationLine, StopLine, destinations_of
@@ -106,7 +107,7 @@ def _action(line: ActionLine) -> dict[str, Any]:
     return {
         "name": line.name,
         "title": line.definition.title,
-        "protection": wording.documented_protection(profile, _span(profile.protection.window_seconds)),
+        "protection": documented_protection(profile, _span(profile.protection.window_seconds)),
         "source": source,
         "rows": _rows(profile),
         "sensitive": line.definition.sensitive,

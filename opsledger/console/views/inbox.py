@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from opsledger.accounts.roles import Permission, allowed, members_of
-from opsledger.console import desk, incident_pages, saved_views, wording
+from opsledger.console import desk, incident_pages, saved_views
 from opsledger.console.filters import InboxFilter, cursor_text
 from opsledger.console.forms import by_person, new_owner, ticked
 from opsledger.console.http import ConsoleRequest, back_to, page, see_other, wants_fragment
@@ -27,11 +27,19 @@ from opsledger.console.permissions import needs, why_not
 from opsledger.console.templatetags.ops import badge, icon, who, words_of_span
 from opsledger.console.views.selections import act_on_ticked
 from opsledger.console.vocabulary import rows_of
-from opsledger.ledger.actions.settle import Refused, settle_assign, settle_check
+from opsledger.console.wording.knowledge import what_we_know, with_proposals
+from opsledger.console.wording.protection import event_protection, stopped_protection
+from opsledger.console.wording.questions import next_decision
+from opsledger.ledger.actions.assign import settle_assign
+from opsledger.ledger.actions.deciding import Refused
+from opsledger.ledger.actions.interventions import settle_check
 from opsledger.ledger.clock import database_now
-from opsledger.ledger.queries import holds, inbox, incidents
+from opsledger.ledger.queries import hold_counts, holds, inbox, incidents
 from opsledger.ledger.queries.answer_proposals import proposers_of
+from opsledger.ledger.queries.choices import choices
+from opsledger.ledger.queries.hold_lines import HoldLine
 from opsledger.ledger.queries.inbox import View
+from opsledger.ledger.queries.looks import watching
 from opsledger.lib import ids
 from opsledger.rules.bulk import HOLDS_MAX, Verb
 from opsledger.rules.states import HoldReason
@@ -44,7 +52,7 @@ def inbox_page(request: ConsoleRequest) -> HttpResponse:
     seen = saved_views.chosen_filter(request)
     chosen = seen.filter
     found = _found(seen)
-    counts = inbox.counts(request.team.pk, request.user.pk)
+    counts = hold_counts.counts(request.team.pk, request.user.pk)
     may = _may(request)
     proposers = proposers_of([line.id for line in found.lines])
     maker = RowMaker(
@@ -74,17 +82,17 @@ def inbox_page(request: ConsoleRequest) -> HttpResponse:
             (found.now - counts.first_due_opened_at).total_seconds()
         )
     if not found.lines:
-        context["watching"] = inbox.watching(request.team.pk)
+        context["watching"] = watching(request.team.pk)
     return page(request, "inbox/inbox.html", context)
 
 
-def _all_count(chosen: InboxFilter, counts: inbox.Counts, found: inbox.Page) -> int:
+def _all_count(chosen: InboxFilter, counts: hold_counts.Counts, found: inbox.Page) -> int:
     """How many holds the view has, over all its pages; one more than a selection takes stands for more."""
     if not chosen.narrowed and chosen.wanted.view in counts.by_view:
         return counts.by_view[chosen.wanted.view]
     if not found.has_earlier and not found.has_later:
         return len(found.lines)
-    return inbox.count_of(chosen.wanted, HOLDS_MAX + 1)
+    return hold_counts.count_of(chosen.wanted, HOLDS_MAX + 1)
 
 
 @require_GET
@@ -94,14 +102,14 @@ def inbox_news(request: ConsoleRequest) -> HttpResponse:
     chosen = seen.filter
     if not wants_fragment(request):
         return see_other(f"{reverse('inbox')}?{chosen.address()}")
-    counts = inbox.counts(request.team.pk, request.user.pk)
+    counts = hold_counts.counts(request.team.pk, request.user.pk)
     since = ids.parse("hold", request.GET.get("since", ""))
     context = {
         "filter": chosen,
         "views": saved_views.tabs_of(request, seen, counts),
         "counts": counts,
         "since": request.GET.get("since", "") if since else "",
-        "new_count": inbox.new_since(chosen.wanted, since) if since and not seen.unreadable else 0,
+        "new_count": hold_counts.new_since(chosen.wanted, since) if since and not seen.unreadable else 0,
     }
     return page(request, "inbox/news.html", context, fragments=("inbox-news",), fragment="inbox-news")
 
@@ -176,7 +184,7 @@ class RowMaker:
     may_check: bool = False
     proposers: Mapping[UUID, list[str]] = field(default_factory=dict)  # by hold
 
-    def row(self, line: inbox.HoldLine) -> dict[str, Any]:
+    def row(self, line: HoldLine) -> dict[str, Any]:
         known = desk.known_of(line, self.now)
         hold = ids.public("hold", line.id)
         text_id = line.operation_text_id or line.event_text_id
@@ -188,15 +196,15 @@ class RowMaker:
             "title": line.title or known.event,
             "called": text_id or line.title,
             "sub": _sub(text_id, line.destination_slug),
-            "knows": wording.with_proposals(wording.what_we_know(known), self.proposers.get(line.id, [])),
-            "next": wording.next_decision(known),
+            "knows": with_proposals(what_we_know(known), self.proposers.get(line.id, [])),
+            "next": next_decision(known),
             "protection": self._protection(line),
             "own": self._own(line, f"{hold}~{line.version}", text_id or line.title),
             "age": words_of_span((self.now - line.opened_at).total_seconds()),
             "due": self._due(line.due_at),
         }
 
-    def _protection(self, line: inbox.HoldLine) -> str:
+    def _protection(self, line: HoldLine) -> str:
         words = desk.protection_words(
             line.protected,
             state=line.state,
@@ -212,7 +220,7 @@ class RowMaker:
             f'<span class="st" data-state="{shape}">{_icon(shape)}<span>{escape(words.text)}</span></span>'
         )
 
-    def _own(self, line: inbox.HoldLine, hold: str, called: str) -> str:
+    def _own(self, line: HoldLine, hold: str, called: str) -> str:
         """Who has it, and what this person may do to this one hold."""
         parts = [_who(line.owner_name)]
         if self.may_assign and line.owner_id != self.person_id:
@@ -234,9 +242,9 @@ class RowMaker:
         )
 
 
-def _stopped(line: inbox.HoldLine) -> str:
+def _stopped(line: HoldLine) -> str:
     """Where no single request is in question: nothing leaves, neither for an event nor to a stopped destination."""
-    words = wording.event_protection() if line.event_id else wording.stopped_protection(line.reason)
+    words = event_protection() if line.event_id else stopped_protection(line.reason)
     return mark_safe(
         f'<span class="st" data-state="{words.state}">{_icon(words.state)}<span>{escape(words.text)}</span></span>'
     )
@@ -276,7 +284,7 @@ def _button(hold: str, called: str, address: str, key: str, word: str, tail: str
     )
 
 
-def url_of(line: inbox.HoldLine, query: str = "", hold: str = "") -> str:
+def url_of(line: HoldLine, query: str = "", hold: str = "") -> str:
     """Where a hold is answered: its operation, its destination, what is to be approved, or its own page."""
     hold = hold or ids.public("hold", line.id)
     if line.reason is HoldReason.APPROVAL_NEEDED:
@@ -306,7 +314,7 @@ def _links(chosen: InboxFilter, found: inbox.Page) -> dict[str, str]:
 
 
 def _choices(request: ConsoleRequest, chosen: InboxFilter) -> dict[str, Any]:
-    known = inbox.choices(request.team.pk)
+    known = choices(request.team.pk)
     people = [member.person for member in members_of(request.team) if member.person.is_active]
     return {
         "reasons": [(row.value, row.word) for row in rows_of("hold")],

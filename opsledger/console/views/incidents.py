@@ -19,14 +19,13 @@ from opsledger.console import incident_pages
 from opsledger.console.filters import InboxFilter, cursor_text
 from opsledger.console.forms import by_person
 from opsledger.console.http import ConsoleRequest, back_to, page, see_other, unprocessable
-from opsledger.console.permissions import why_not
+from opsledger.console.permissions import require_in, team_and_roles, why_not
 from opsledger.console.templatetags.ops import icon
 from opsledger.console.views.inbox import RowMaker
-from opsledger.console.views.operation import require_in, team_and_roles
 from opsledger.console.views.selections import act_at_once, require_any
 from opsledger.ledger.actions.bulk import freeze_view
+from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.actions.incidents import record_act, settle_note_on_incident
-from opsledger.ledger.actions.settle import Refused
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Selection
 from opsledger.ledger.queries import inbox, incidents

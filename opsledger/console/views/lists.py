@@ -22,8 +22,8 @@ from opsledger.console.views.replays import csv_file
 from opsledger.console.views.selections import selection_of_teams, team_of
 from opsledger.engine.bulk import carry_at_once
 from opsledger.engine.lists import read_alone
+from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.actions.lists import ListMoved, begin_happened, keep_list
-from opsledger.ledger.actions.settle import Refused
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Selection
 from opsledger.ledger.queries import lists

@@ -15,8 +15,8 @@ from opsledger.accounts.granted import Granted, roles_granted
 from opsledger.accounts.models import Person, Team
 from opsledger.accounts.permissions import WORDS, roles_with
 from opsledger.accounts.roles import Member, Permission, Role, allowed, members_of
-from opsledger.console import wording
 from opsledger.console.http import ConsoleRequest, page
+from opsledger.console.wording.entries import actor_word
 from opsledger.ledger.queries.timeline import names_of
 
 
@@ -55,7 +55,7 @@ def _by(actor: str, names: dict[str, str]) -> str:
         return names[actor]
     if kind == "command":
         return _("the command line (%(name)s)") % {"name": rest}
-    return wording.actor_word(kind) if kind else _("it is not recorded by whom")
+    return actor_word(kind) if kind else _("it is not recorded by whom")
 
 
 def _rows(roles: Collection[Role], members: list[Member], person: Person) -> list[dict[str, Any]]:

@@ -17,15 +17,16 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_POST
 
 from opsledger.accounts.permissions import Permission
-from opsledger.console import wording
 from opsledger.console.forms import by_person
 from opsledger.console.http import ConsoleRequest, page, see_other, unprocessable
 from opsledger.console.permissions import needs
+from opsledger.console.vocabulary import shown
+from opsledger.console.wording.phrases import listed
 from opsledger.engine.bell import ring
 from opsledger.engine.notices import sealed_address
 from opsledger.engine.services import SERVICES, BadAddress, read_address
 from opsledger.ledger.actions import telling
-from opsledger.ledger.actions.settle import Refused
+from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.models import Channel, NoticeChoice
 from opsledger.ledger.queries import notices
 from opsledger.ledger.queries.notices import NoticeLine
@@ -89,7 +90,7 @@ def _what(line: NoticeLine) -> str:
     if line.count > 1:
         several = _("%(count)s replays") if line.kind is NoticeKind.REPLAY_ENDED else _("%(count)s holds")
         parts.append(several % {"count": line.count})
-    reasons = {wording.reason_word(HoldReason(name)): count for name, count in line.reasons.items()}
+    reasons = {shown(HoldReason(name)).word: count for name, count in line.reasons.items()}
     for prefix, counts in (("", reasons), (_("at"), line.destinations), (_("in"), line.workflows)):
         if counts:
             parts.append(f"{prefix} {_counted(counts, line.count)}".strip())
@@ -97,7 +98,7 @@ def _what(line: NoticeLine) -> str:
 
 
 def _counted(counts: dict[str, int] | Any, whole: int) -> str:
-    return wording.listed([name if count == whole else f"{name} ({count})" for name, count in counts.items()])
+    return listed([name if count == whole else f"{name} ({count})" for name, count in counts.items()])
 
 
 @require_POST
@@ -190,12 +191,12 @@ def add_channel(request: ConsoleRequest) -> HttpResponse:
     typed: dict[str, Any] = {"name": post.get("name", ""), "kinds": post.getlist("kinds")}
     try:
         address = post.get("address", "").strip()
-        shown = read_address(address)
+        parts = read_address(address)
         channel = telling.add_channel(
             request.team,
             typed["name"],
-            scheme=shown.scheme,
-            host=shown.host,
+            scheme=parts.scheme,
+            host=parts.host,
             sealed=sealed_address(address),
             kinds=typed["kinds"],
             every_minutes=_number(post.get("every_minutes", "")),

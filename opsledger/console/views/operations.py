@@ -10,14 +10,16 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_GET
 
-from opsledger.accounts.roles import members_of
-from opsledger.console import desk, wording
+from opsledger.accounts.roles import people_of
+from opsledger.console import desk
 from opsledger.console.http import ConsoleRequest, page, see_other
 from opsledger.console.views.search import single_hit
-from opsledger.console.vocabulary import rows_of
+from opsledger.console.vocabulary import rows_of, shown
 from opsledger.ledger.clock import database_now
-from opsledger.ledger.queries import inbox
-from opsledger.ledger.queries.operations import OperationFilter, OperationLine, page_of
+from opsledger.ledger.queries.choices import choices
+from opsledger.ledger.queries.operation_filter import OperationFilter
+from opsledger.ledger.queries.operation_lines import OperationLine
+from opsledger.ledger.queries.operations import page_of
 from opsledger.lib import ids
 
 FIELDS = ("q", "state", "owner", "workflow", "destination", "cursor")
@@ -37,7 +39,7 @@ def operations_page(request: ConsoleRequest) -> HttpResponse:
     if problems:
         raise BadRequest(" ".join(f"{name} {what}." for name, what in problems))
     found_page, now = page_of(request.team.pk, asked), database_now()
-    known = inbox.choices(request.team.pk)
+    known = choices(request.team.pk)
     context = {
         "rows": [row_of(line, now) for line in found_page.lines],
         "chosen": chosen_of(request),
@@ -46,7 +48,7 @@ def operations_page(request: ConsoleRequest) -> HttpResponse:
         "states": [(row.value, row.word) for row in rows_of("operation")],
         "workflows": known.workflows,
         "destinations": known.destinations,
-        "people": [member.person for member in members_of(request.team) if member.person.is_active],
+        "people": people_of(request.team),
         "next_url": f"?{_query(request, cursor=found_page.next)}" if found_page.next else "",
         "is_later": bool(asked.cursor),
         "first_url": f"?{_query(request)}",
@@ -78,7 +80,7 @@ def row_of(line: OperationLine, now: Any) -> dict[str, Any]:
         "steps": [(step.state, step.title, step.destination) for step in line.steps],
         "references": line.references,
         "owner": line.owner_name,
-        "asks": [wording.reason_word(hold.reason) for hold in line.holds],
+        "asks": [shown(hold.reason).word for hold in line.holds],
         "updated": line.updated_at,
         "updated_text": desk.clock(line.updated_at, now),
     }

@@ -15,9 +15,8 @@ from opsledger.accounts.roles import Permission, allowed
 from opsledger.console.fields import form_field, read_field
 from opsledger.console.forms import TEXT_MAX, by_person
 from opsledger.console.http import ConsoleRequest, page, see_other, wants_fragment
-from opsledger.console.permissions import why_not
+from opsledger.console.permissions import require_in, team_and_roles, why_not
 from opsledger.console.views.approvals import version_here
-from opsledger.console.views.operation import require_in, team_and_roles
 from opsledger.ledger.actions.content import BadContent, OpenedVersion, Proposal, open_content_version
 from opsledger.ledger.actions.reveal import record_revealed
 from opsledger.ledger.queries import approvals

@@ -31,6 +31,7 @@ from opsledger.console.http import (
 )
 from opsledger.console.permissions import needs, why_not
 from opsledger.engine.bell import ring
+from opsledger.ledger.actions.deciding import By, Refused
 from opsledger.ledger.actions.replays import (
     PlanMoved,
     ReplayMoved,
@@ -40,11 +41,10 @@ from opsledger.ledger.actions.replays import (
     settle_pause_replay,
     settle_resume_replay,
 )
-from opsledger.ledger.actions.settle import By, Refused
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Replay
 from opsledger.ledger.queries import bulk, holds, replays
-from opsledger.ledger.queries.operations import OperationFilter
+from opsledger.ledger.queries.operation_filter import OperationFilter
 from opsledger.ledger.queries.replay_plans import (
     EmptyScope,
     Scope,

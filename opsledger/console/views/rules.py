@@ -28,9 +28,10 @@ from opsledger.ledger.actions.assignment import (
     move_rule,
     remove_rule,
 )
-from opsledger.ledger.actions.settle import Refused
-from opsledger.ledger.queries import assignment, inbox
+from opsledger.ledger.actions.deciding import Refused
+from opsledger.ledger.queries import assignment
 from opsledger.ledger.queries.assignment import RuleLine
+from opsledger.ledger.queries.choices import choices
 from opsledger.lib import ids
 from opsledger.rules.assignment import RULES_MAX
 
@@ -56,7 +57,7 @@ def _context(request: ConsoleRequest) -> dict[str, Any]:
 
 
 def _choices(request: ConsoleRequest) -> dict[str, Any]:
-    known = inbox.choices(request.team.pk)
+    known = choices(request.team.pk)
     return {
         "reasons": [(row.value, row.word) for row in rows_of("hold")],
         "destinations": known.destinations,

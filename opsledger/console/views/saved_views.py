@@ -17,8 +17,8 @@ from opsledger.console import saved_views
 from opsledger.console.http import ConsoleRequest, page, see_other, unprocessable
 from opsledger.console.inbox_words import chosen_words
 from opsledger.console.permissions import require, why_not
+from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.actions.saved_views import move_view, remove_view, rename_view, save_view
-from opsledger.ledger.actions.settle import Refused
 from opsledger.ledger.models import SavedView
 from opsledger.ledger.models.saved_views import NAME_LENGTH_MAX, QUERY_LENGTH_MAX, VIEWS_MAX
 from opsledger.ledger.queries.saved_views import TABS_MAX, row_of, views_of

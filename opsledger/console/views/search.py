@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from opsledger.ledger.queries.operations import OperationFilter, find_id, page_of
+from opsledger.ledger.queries.operation_filter import OperationFilter
+from opsledger.ledger.queries.operations import find_id, page_of
 from opsledger.lib import ids
 
 

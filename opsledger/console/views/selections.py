@@ -19,7 +19,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_POST
 
 from opsledger.accounts.models import Person, Team
-from opsledger.accounts.roles import Permission, Role, members_of
+from opsledger.accounts.roles import Permission, Role, members_of, people_of
 from opsledger.console import selection_pages
 from opsledger.console.filters import InboxFilter
 from opsledger.console.forms import TEXT_MAX, by_person, new_owner, next_check, ticked, version_of
@@ -45,7 +45,7 @@ from opsledger.ledger.actions.bulk import (
     freeze,
     freeze_view,
 )
-from opsledger.ledger.actions.settle import Refused
+from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import BulkRun, Selection
 from opsledger.ledger.queries import bulk
@@ -198,7 +198,7 @@ def _selection_context(request: ConsoleRequest, line: SelectionLine, **more: Any
     groups, found = bulk.groups_of(line.id), bulk.lines_of(line.id, after=after)
     shown = found[: bulk.PAGE]
     offers = selection_pages.offers(groups, roles, team)
-    people = [member.person for member in members_of(team) if member.person.is_active]
+    people = people_of(team)
     return {
         "line": line,
         "public": ids.public("sel", line.id),

@@ -16,7 +16,7 @@ from opsledger.console.http import ConsoleRequest, no_store, page, see_other, un
 from opsledger.console.uploads import attached, pasted
 from opsledger.console.views.lists import why_not_here
 from opsledger.console.views.selections import selection_of_teams, team_of
-from opsledger.ledger.actions.settle import Refused
+from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.actions.statements import Said, keep_statement
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Selection

@@ -27,7 +27,7 @@ from opsledger.ledger.actions.content import (
     move_operations,
     set_state,
 )
-from opsledger.ledger.actions.settle import REASON_LENGTH_MAX, By, Refused
+from opsledger.ledger.actions.deciding import By, Refused, check_reason
 from opsledger.ledger.approvals import (
     Asked,
     CoveredStep,
@@ -127,7 +127,7 @@ def settle_approval(
     for anybody but a person who may approve here and is neither its author nor its requester. What comes to wait for the
     version later needs an approval of its own.
     """
-    check_reason(reason, needed=False)
+    check_reason(reason, asked="")
     with transaction.atomic(durable=True):
         row = locked_version(version_id, version)
         if row.state not in {VersionState.PROPOSED, VersionState.APPROVED}:
@@ -146,7 +146,7 @@ def settle_revision_approval(
     step_id: UUID, revision: int, *, covered_digest: str, by: By, reason: str = ""
 ) -> Approved:
     """Approves one request that is approved by itself: a revision that a person made, or one that shows no content."""
-    check_reason(reason, needed=False)
+    check_reason(reason, asked="")
     with transaction.atomic(durable=True):
         lock_content_of(step_id)
         waiting = waiting_for_itself(step_id)
@@ -354,15 +354,6 @@ def _name(actor: str) -> str:
     kind, _, number = actor.partition(":")
     found = Person.objects.filter(pk=number).first() if kind == "person" else None
     return found.display_name if found else actor
-
-
-def check_reason(reason: str, *, needed: bool) -> None:
-    if needed and not reason.strip():
-        raise Refused("Write the reason; it is kept with the decision.", field="reason")
-    if len(reason) > REASON_LENGTH_MAX:
-        raise Refused(
-            f"The reason is longer than {REASON_LENGTH_MAX} characters; nothing was lost.", field="reason"
-        )
 
 
 def has_role(team_id: UUID, by: By) -> None:

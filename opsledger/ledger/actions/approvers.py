@@ -14,7 +14,7 @@ from django.db import connection
 
 from opsledger.journal.append import Line, append, body
 from opsledger.ledger.actions.change import NOBODY_MAY, Change, change_here
-from opsledger.ledger.actions.settle import By
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.approvals import Asked, without_approver
 from opsledger.ledger.records import Loaded, lock
 from opsledger.rules.record import Operation

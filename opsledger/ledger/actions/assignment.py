@@ -19,8 +19,9 @@ from opsledger.accounts.absences import owners_there
 from opsledger.accounts.models import Team
 from opsledger.journal.append import Line, append, body
 from opsledger.ledger import assignment
+from opsledger.ledger.actions.assign import tell_owner
+from opsledger.ledger.actions.deciding import By, Refused
 from opsledger.ledger.actions.hold_lines import TOLD_WITH_OWNER, line_of_hold
-from opsledger.ledger.actions.settle import By, Refused, tell_owner
 from opsledger.ledger.models import AssignmentRule, Definition
 from opsledger.ledger.records import lock
 from opsledger.lib.ids import new_id

@@ -18,8 +18,8 @@ from django.db import IntegrityError, connection, transaction
 
 from opsledger.accounts.roles import Permission, allowed, roles_of
 from opsledger.journal.append import Line, append, body, keep_text
+from opsledger.ledger.actions.deciding import By, Refused, check_reason
 from opsledger.ledger.actions.references import once_more
-from opsledger.ledger.actions.settle import REASON_LENGTH_MAX, By, Refused
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import BulkItem, BulkRun, Hold, Selection
 from opsledger.ledger.queries import inbox
@@ -133,7 +133,7 @@ def begin(
        free text by name, kept outside the line like the reason; `given`: what is said of one hold alone; `left`: holds
        that are left alone, each with its sentence.
     """
-    check_reason(reason)
+    check_reason(reason, asked="")
     kept = {"reason": reason, **(texts or {})}
     try:
         with transaction.atomic(durable=True):
@@ -143,13 +143,6 @@ def begin(
         if known is None:
             raise
         return Begun(known, False)
-
-
-def check_reason(reason: str) -> None:
-    if len(reason) > REASON_LENGTH_MAX:
-        raise Refused(
-            f"The reason is longer than {REASON_LENGTH_MAX} characters; nothing was lost.", field="reason"
-        )
 
 
 _ITEMS = """
@@ -387,8 +380,6 @@ UPDATE ledger_bulkitem SET result = 'left', why = %s, said_at = now() WHERE run_
 def abort(run_id: UUID, version: int, reason: str, by: By) -> BulkRun:
     """Leaves alone what had no turn yet; what was done stays done. Waits for the batch that is under way."""
     check_reason(reason)
-    if not reason.strip():
-        raise Refused("Write the reason; it is kept with the decision.", field="reason")
     with transaction.atomic(durable=True):
         run = BulkRun.objects.select_for_update(no_key=True).get(pk=run_id)
         if run.version != version or run.state != BulkState.RUNNING.value:

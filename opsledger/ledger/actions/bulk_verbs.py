@@ -12,10 +12,12 @@ from django.db import connection
 
 from opsledger.accounts.roles import is_member
 from opsledger.journal.append import Line, append, keep_text
+from opsledger.ledger.actions.assign import tell_owner
 from opsledger.ledger.actions.bulk import CHANGED, DONE, AtHand, Batch, Said
 from opsledger.ledger.actions.change import Change, change_here
-from opsledger.ledger.actions.hold_lines import TOLD_WITH_OWNER
-from opsledger.ledger.actions.settle import Decision, Refused, answer_change, on_subject, tell_owner
+from opsledger.ledger.actions.deciding import Refused
+from opsledger.ledger.actions.hold_lines import TOLD_WITH_OWNER, line_on_subject
+from opsledger.ledger.actions.settle import Decision, answer_change
 from opsledger.ledger.models import Hold
 from opsledger.ledger.queries.bulk import text_of
 from opsledger.ledger.records import Loaded
@@ -56,7 +58,7 @@ def _give(batch: Batch, owner_id: Any, there_already: str) -> dict[UUID, Said]:
     facts = {"owner": str(owner_id) if owner_id else None, "bulk": str(batch.run.pk)}
     with connection.cursor() as cursor:
         cursor.execute(_GIVE, [owner_id, [hold.pk for hold in moves]])
-    append(on_subject(hold, "assigned", batch.by, facts) for hold in moves)
+    append(line_on_subject(hold, "assigned", batch.by, facts) for hold in moves)
     tell_owner([hold.pk for hold in moves], UUID(str(owner_id)) if owner_id else None, batch.by)
     moved = {hold.pk for hold in moves}
     left = Said(BulkResult.LEFT, there_already)
@@ -73,7 +75,7 @@ def note(batch: Batch) -> dict[UUID, Said]:
         subject = one.hold.operation_id or one.hold.destination_id or one.hold.event_id
         assert subject is not None
         facts = {"note": keep_text(subject, text), "bulk": str(batch.run.pk)}
-        lines.append(on_subject(one.hold, "noted", batch.by, facts))
+        lines.append(line_on_subject(one.hold, "noted", batch.by, facts))
     append(lines)
     return _all(batch, DONE)
 

@@ -4,20 +4,39 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, connection, transaction
-from psycopg.rows import class_row
+from psycopg import Cursor
+from psycopg.rows import RowFactory, class_row
 
 from opsledger.ledger.sql import statement
 
 log = logging.getLogger(__name__)
 
 TRIAL_EVERY_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """An operation as its claim left it, to which nothing out of the ordinary has happened so far: each earlier step was
+    confirmed by its only attempt, later ones wait, nobody was asked about anything. As long as it has this version, it is
+    what is said here. Lists are in the order of the steps."""
+
+    version: int
+    team_id: UUID
+    operation_id: str  # the caller's own
+    workflow_version_id: UUID
+    params: str | None  # None where no step follows
+    step_ids: list[str]
+    destination_version_ids: list[UUID]
+    identities: list[str | None]  # as stored (rendering.identity_of)
+    references: list[str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +65,8 @@ class ClaimedSend:
     body: bytes
     idempotency_key: str
     digest: str  # of the request's row; compared again with the bytes at the moment of sending
+    destination_failing: bool  # its last sends were not answered; a good reply is news
+    plain: Plain | None = None  # None where something out of the ordinary has happened to the operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,26 +112,53 @@ def claim_sends(
     room = _take_room(limit, trial_every_seconds) if limit > 0 else {}
     if not room:
         return []
-    parameters = {"limit": limit, "worker": worker, "destinations": list(room), "counts": list(room.values())}
+    asked = {
+        "most": limit,
+        "worker": worker,
+        "actor": f"worker:{worker}",
+        "room": [
+            {"destination_id": str(one), "count": given.count, "failing": given.failing}
+            for one, given in room.items()
+        ],
+    }
     rows: list[ClaimedSend] = []
     try:
-        with transaction.atomic(durable=True):
-            rows = _fetch(ClaimedSend, "claim_sends", parameters)
+        with _of_its_own():
+            rows = _fetch(_claimed_sends, "claim_sends", {"asked": json.dumps(asked)})
     finally:
         _give_back(room, rows)
     return rows
 
 
-def _take_room(limit: int, trial_every_seconds: float) -> dict[UUID, int]:
+def _claimed_sends(cursor: Cursor[Any]) -> Callable[[Sequence[Any]], ClaimedSend]:
+    """Makes rows into claims. Their columns stand in the order of the fields, those of `plain` last."""
+    return _claimed_send
+
+
+def _claimed_send(values: Sequence[Any]) -> ClaimedSend:
+    plain = Plain(*values[-_OF_PLAIN:])
+    return ClaimedSend(*[*values[:-_OF_PLAIN], plain if plain.version is not None else None])
+
+
+_OF_PLAIN = len(fields(Plain))
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    count: int
+    failing: bool
+
+
+def _take_room(limit: int, trial_every_seconds: float) -> dict[UUID, _Room]:
     """How many sends each destination may be given now, by its rate and its limit in flight."""
     with connection.cursor() as cursor:
         cursor.execute(statement("claim_room"), {"limit": limit, "trial_every_seconds": trial_every_seconds})
-        return {destination_id: count for destination_id, count, _ in cursor.fetchall()}
+        return {row[0]: _Room(row[1], row[2]) for row in cursor.fetchall()}
 
 
-def _give_back(room: dict[UUID, int], rows: list[ClaimedSend]) -> None:
+def _give_back(room: dict[UUID, _Room], rows: list[ClaimedSend]) -> None:
     """Room that was not used. Never raises: the attempts are committed by now, and a bucket fills again by itself."""
-    unused = dict(room)
+    unused = {destination_id: given.count for destination_id, given in room.items()}
     for row in rows:
         unused[row.destination_id] -= 1
     given = {destination_id: count for destination_id, count in sorted(unused.items()) if count > 0}
@@ -134,16 +182,22 @@ def claim_looks(
     """
     if limit < 1:
         return []
-    with transaction.atomic(durable=True):
+    with _of_its_own():
         in_hand = json.dumps({str(destination_id): count for destination_id, count in (busy or {}).items()})
         asked = {"limit": limit, "each": limit if each is None else each, "busy": in_hand}
-        return _fetch(ClaimedLook, "claim_looks", asked)
+        return _fetch(class_row(ClaimedLook), "claim_looks", asked)
 
 
-def _fetch(shape: type[Any], name: str, parameters: dict[str, Any]) -> list[Any]:
+def _of_its_own() -> AbstractContextManager[object]:
+    """For one statement, which is a transaction by itself, and committed when it has returned. Inside another one it is
+    refused, as `durable` says."""
+    return transaction.atomic(durable=True) if connection.in_atomic_block else nullcontext()
+
+
+def _fetch(rows: RowFactory[Any], name: str, parameters: dict[str, Any]) -> list[Any]:
     connection.ensure_connection()
     with (
         connection.wrap_database_errors,  # a lost connection looks as it does elsewhere, and is noticed
-        connection.connection.cursor(row_factory=class_row(shape), binary=True) as cursor,
+        connection.connection.cursor(row_factory=rows, binary=True) as cursor,
     ):
         return list(cursor.execute(statement(name), parameters).fetchall())

@@ -20,8 +20,8 @@ from opsledger.accounts.models import Person
 from opsledger.journal.append import Line, append, body, keep_text
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.change import Change, change_here
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.definitions import UnknownWorkflow, current_workflow
-from opsledger.ledger.actions.settle import By
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Content, ContentVersion, Definition
 from opsledger.ledger.records import Loaded

@@ -12,8 +12,8 @@ from django.db.models import F
 from opsledger.journal.append import Line, append, body, keep_text
 from opsledger.ledger import assignment
 from opsledger.ledger.actions.claim import TRIAL_EVERY_SECONDS
+from opsledger.ledger.actions.deciding import By, Refused, Stale
 from opsledger.ledger.actions.offers import begin_offers_anew
-from opsledger.ledger.actions.settle import By, Refused, Stale
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Destination, Hold
 from opsledger.lib.ids import new_id

@@ -19,7 +19,7 @@ from django.db import connection, transaction
 
 from opsledger.journal.append import Line, append, body, keep_text
 from opsledger.ledger import assignment
-from opsledger.ledger.actions.settle import By, Refused, Stale
+from opsledger.ledger.actions.deciding import By, Refused, Stale
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Definition, Hold, Operation
 from opsledger.lib.ids import new_id

@@ -18,6 +18,7 @@ from django.db.models import QuerySet
 
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.change import Change, change_here
+from opsledger.ledger.actions.deciding import By, Refused
 from opsledger.ledger.actions.record import Looked, record_looks
 from opsledger.ledger.actions.references import once_more, taken_by_other
 from opsledger.ledger.actions.report import (
@@ -27,7 +28,6 @@ from opsledger.ledger.actions.report import (
     reported,
     step_row,
 )
-from opsledger.ledger.actions.settle import By, Refused
 from opsledger.ledger.models import Step, StepRequest
 from opsledger.ledger.records import Loaded, lock
 from opsledger.ledger.rendering import identity_of

@@ -7,6 +7,8 @@ from typing import Any
 from uuid import UUID
 
 from opsledger.journal.append import Line, body
+from opsledger.ledger.actions.deciding import By
+from opsledger.ledger.models import Hold
 from opsledger.rules.states import HoldReason
 
 # Questions that concern others than whoever has the hold; the sweep tells these, whoever got it first.
@@ -41,3 +43,16 @@ def line_of_hold(
         return Line("destination", destination_id, kind, actor, line)
     assert event_id is not None
     return Line("event", event_id, kind, actor, line)
+
+
+def line_on_subject(hold: Hold, kind: str, by: By, facts: Mapping[str, Any]) -> Line:
+    """A line about a hold on its own subject: its operation, its destination or its event."""
+    about = (hold.pk, hold.operation_id, hold.destination_id, hold.event_id)
+    return line_of_hold(*about, kind=kind, actor=by.actor, facts=facts)
+
+
+def subject_of(hold: Hold) -> UUID:
+    """The operation, destination or event whose chain a hold's lines stand in."""
+    subject = hold.operation_id or hold.destination_id or hold.event_id
+    assert subject is not None
+    return subject

@@ -7,14 +7,15 @@ from datetime import timedelta
 from uuid import UUID
 
 from django.db import connection, transaction
-from psycopg.rows import namedtuple_row
 
 from opsledger.journal.append import Line, append, body, keep_text
-from opsledger.ledger.actions.settle import REASON_LENGTH_MAX, By, Refused
+from opsledger.ledger.actions.deciding import By
+from opsledger.ledger.actions.notes import check_note
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Incident as IncidentRow
 from opsledger.ledger.models import IncidentNote
 from opsledger.lib.ids import new_id
+from opsledger.lib.named_rows import named_rows
 from opsledger.rules.incidents import GAP_SECONDS, Group, Incident, Opening, group_holds
 from opsledger.rules.states import HoldReason
 
@@ -84,9 +85,7 @@ def _group_here(batch: int) -> int:
 
 
 def _openings(batch: int) -> list[Opening]:
-    with connection.connection.cursor(row_factory=namedtuple_row) as cursor:
-        rows = cursor.execute(_OPENINGS, [batch]).fetchall()
-    return [Opening(row.id, _group(row), row.opened_at) for row in rows]
+    return [Opening(row.id, _group(row), row.opened_at) for row in named_rows(_OPENINGS, [batch])]
 
 
 def _near(openings: Sequence[Opening]) -> list[Incident]:
@@ -100,8 +99,7 @@ def _near(openings: Sequence[Opening]) -> list[Incident]:
          min(one.opened_at for one in of_it) - gap, max(one.opened_at for one in of_it) + gap)
         for group, of_it in times.items()
     ]  # fmt: skip
-    with connection.connection.cursor(row_factory=namedtuple_row) as cursor:
-        rows = cursor.execute(_NEAR, [list(column) for column in zip(*wanted, strict=True)]).fetchall()
+    rows = named_rows(_NEAR, [list(column) for column in zip(*wanted, strict=True)])
     return [Incident(_group(row), row.started_at, row.last_at, row.id) for row in rows]
 
 
@@ -144,12 +142,7 @@ def _row(incident_id: UUID, one: Incident) -> IncidentRow:
 
 def settle_note_on_incident(incident_id: UUID, text: str, by: By, newest_hold: UUID | None = None) -> None:
     """A note never changes a state. Its line stands in the team's journal, with the incident's id."""
-    if not text.strip():
-        raise Refused("The note is empty.", field="text")
-    if len(text) > REASON_LENGTH_MAX:
-        raise Refused(
-            f"The note is longer than {REASON_LENGTH_MAX} characters; nothing was lost.", field="text"
-        )
+    check_note(text)
     with transaction.atomic(durable=True):
         incident = IncidentRow.objects.get(pk=incident_id)
         kept = keep_text(incident.team_id, text)

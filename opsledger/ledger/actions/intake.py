@@ -19,6 +19,7 @@ from opsledger.accounts.models import Membership
 from opsledger.accounts.permissions import Role
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.content import move_operations
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.definitions import UnknownWorkflow, current_workflow
 from opsledger.ledger.actions.events import (
     EventQuestion,
@@ -35,7 +36,6 @@ from opsledger.ledger.actions.events import (
 from opsledger.ledger.actions.evidence import record_event_report_here
 from opsledger.ledger.actions.open import NewOperation, Opened, open_operations, open_operations_here
 from opsledger.ledger.actions.references import once_more
-from opsledger.ledger.actions.settle import By
 from opsledger.ledger.actions.showing import with_content_here
 from opsledger.ledger.actions.wanted import NamedEvent, Taken, Verdict, Wanted, WantedContent, refused
 from opsledger.ledger.records import lock

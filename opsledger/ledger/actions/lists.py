@@ -14,7 +14,8 @@ from opsledger.journal.append import Line, append, body
 from opsledger.ledger.actions.bulk import AtHand, Batch, Begun, Said, begin, begun_before
 from opsledger.ledger.actions.bulk_verbs import ERASED, changes_here
 from opsledger.ledger.actions.change import Change, NewEvidence
-from opsledger.ledger.actions.settle import By, Decision, Refused, answer_change
+from opsledger.ledger.actions.deciding import By, Refused
+from opsledger.ledger.actions.settle import Decision, answer_change
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import ReferenceList, Selection
 from opsledger.ledger.queries.bulk import groups_of, remaining, text_of

@@ -16,15 +16,9 @@ from uuid import UUID
 from django.db import transaction
 
 from opsledger.journal.append import Line, append, body, keep_text
+from opsledger.ledger.actions.deciding import By, Refused, Stale, check_reason
 from opsledger.ledger.actions.proposed import end_here
-from opsledger.ledger.actions.settle import (
-    REASON_LENGTH_MAX,
-    By,
-    Decision,
-    Refused,
-    Stale,
-    check_decision,
-)
+from opsledger.ledger.actions.settle import Decision, check_decision
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Hold, Proposal
 from opsledger.ledger.queries.answer_proposals import texts_of
@@ -200,12 +194,7 @@ def settle_dismissal(proposal_id: UUID, reason: str, by: By) -> bool:
     had ended already."""
     row = Proposal.objects.select_related("hold").get(pk=proposal_id)
     own = row.proposer == by.actor
-    if not own and not reason.strip():
-        raise Refused("Write the reason; whoever proposed it reads it.", field="reason")
-    if len(reason) > REASON_LENGTH_MAX:
-        raise Refused(
-            f"The reason is longer than {REASON_LENGTH_MAX} characters; nothing was lost.", field="reason"
-        )
+    check_reason(reason, asked="" if own else "Write the reason; whoever proposed it reads it.")
     operation_id = row.hold.operation_id
     assert operation_id is not None
     with transaction.atomic(durable=True):

@@ -16,7 +16,6 @@ from opsledger.ledger.actions.approve import (
     approved_for_seconds,
     asked,
     by_operation,
-    check_reason,
     has_role,
     locked_version,
     record_approval,
@@ -25,7 +24,7 @@ from opsledger.ledger.actions.approve import (
 )
 from opsledger.ledger.actions.change import Change, change_here
 from opsledger.ledger.actions.content import append_content_line, move_operations, set_state
-from opsledger.ledger.actions.settle import By, Refused
+from opsledger.ledger.actions.deciding import By, Refused, check_reason
 from opsledger.ledger.approvals import (
     CoveredStep,
     WaitingStep,
@@ -69,7 +68,7 @@ def settle_rejection(
     Operations whose turn has not come yet are not cancelled: they follow the approved version, or wait for the next one.
     An approved version stays approved; rejecting it is for what came to wait for it since, and returns nothing.
     """
-    check_reason(reason, needed=True)
+    check_reason(reason)
     returns = frozenset(returns)
     with transaction.atomic(durable=True):
         row = locked_version(version_id, version)

@@ -15,7 +15,6 @@ from opsledger.ledger.actions.approve import (
     Pass,
     asked,
     belongs_to,
-    check_reason,
     has_role,
     lock_content_of,
     record_approval,
@@ -23,8 +22,9 @@ from opsledger.ledger.actions.approve import (
     told_of_step,
 )
 from opsledger.ledger.actions.change import Change, change_here
+from opsledger.ledger.actions.deciding import By, Refused, check_reason
 from opsledger.ledger.actions.reject import approvable
-from opsledger.ledger.actions.settle import By, Refused, replaced_stays_still
+from opsledger.ledger.actions.settle import replaced_stays_still
 from opsledger.ledger.approvals import (
     ApprovedBefore,
     WaitingStep,
@@ -73,7 +73,7 @@ def settle_revision_rejection(
     Refused where no earlier request is approved, or where the one that waits is that request; NotEligible for anybody but a
     person who may reject here.
     """
-    check_reason(reason, needed=True)
+    check_reason(reason)
     with transaction.atomic(durable=True):
         lock_content_of(step_id)
         waiting = _waiting(step_id, version)

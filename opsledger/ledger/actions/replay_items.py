@@ -15,7 +15,6 @@ from typing import Any
 from uuid import UUID
 
 from django.db import InterfaceError, OperationalError, connection, transaction
-from psycopg.rows import namedtuple_row
 
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.change import Change, NewEvidence, change_here
@@ -26,6 +25,7 @@ from opsledger.ledger.records import Loaded
 from opsledger.ledger.replay_plan import StatementRef
 from opsledger.ledger.sql import statement
 from opsledger.lib.ids import public
+from opsledger.lib.named_rows import named_rows
 from opsledger.rules.record import Operation
 from opsledger.rules.replay_words import ItemResult, ReplayState
 from opsledger.rules.replays import Beside, Reason, Verdict, VerdictKind, begun, mark_of, verdict_of
@@ -109,7 +109,9 @@ UPDATE ledger_replaydestination SET waiting_count = waiting_count - %s WHERE rep
 
 def _start(room: _Room) -> tuple[int, int]:
     """How much of the room was used, and how many items moved. One operation that breaks does not stop the others."""
-    wanted = [row.operation_id for row in _rows(_NEXT, [room.replay_id, room.destination_id, room.count])]
+    wanted = [
+        row.operation_id for row in named_rows(_NEXT, [room.replay_id, room.destination_id, room.count])
+    ]
     try:
         return _begin_batch(room, wanted)
     except (OperationalError, InterfaceError):  # the database is away, or too busy: the next turn goes on
@@ -131,11 +133,11 @@ def _start(room: _Room) -> tuple[int, int]:
 
 def _begin_batch(room: _Room, wanted: Sequence[UUID]) -> tuple[int, int]:
     with transaction.atomic(durable=True):
-        free = [row.id for row in _rows(_LOCK_FREE, [sorted(set(wanted))])]
-        replay = _rows(_REPLAY, [room.replay_id])[0]
+        free = [row.id for row in named_rows(_LOCK_FREE, [sorted(set(wanted))])]
+        replay = named_rows(_REPLAY, [room.replay_id])[0]
         if replay.state != ReplayState.RUNNING or not free:
             return 0, 0
-        turns = _turns(_rows(_ITEMS, [room.replay_id, free]))
+        turns = _turns(named_rows(_ITEMS, [room.replay_id, free]))
         statement = (
             StatementRef(replay.statement_id, replay.statement_digest) if replay.statement_id else None
         )
@@ -151,9 +153,9 @@ def _begin_batch(room: _Room, wanted: Sequence[UUID]) -> tuple[int, int]:
 
 def _skip(room: _Room, operation_id: UUID) -> tuple[int, int]:
     with transaction.atomic(durable=True):
-        _rows(_LOCK_FREE, [[operation_id]])
-        _rows(_REPLAY, [room.replay_id])
-        items = _rows(_ITEMS, [room.replay_id, [operation_id]])
+        named_rows(_LOCK_FREE, [[operation_id]])
+        named_rows(_REPLAY, [room.replay_id])
+        items = named_rows(_ITEMS, [room.replay_id, [operation_id]])
         return _write_moves(room, [_Move(item, "skipped", "moved:could_not_be_begun") for item in items])
 
 
@@ -287,7 +289,7 @@ def _rebind(turns: Iterable[_Turn]) -> None:
         for item in turn.items:
             if item.rebound_to_id is None:
                 continue
-            before = _rows(_BOUND, [item.step_id])[0]
+            before = named_rows(_BOUND, [item.step_id])[0]
             if _bind(item.step_id, before.action, item.rebound_to_id):
                 turn.rebound[item.number] = _number_of(item.rebound_to_id)
                 turn.bound_before[item.step_id] = before.destination_version_id
@@ -299,7 +301,7 @@ def _bind_back(turns: Iterable[_Turn]) -> None:
         for move in turn.moves:
             before = turn.bound_before.get(move.item.step_id)
             if move.state == "skipped" and before is not None:
-                _bind(move.item.step_id, _rows(_BOUND, [move.item.step_id])[0].action, before)
+                _bind(move.item.step_id, named_rows(_BOUND, [move.item.step_id])[0].action, before)
 
 
 def _bind(step_id: UUID, action: str, version_id: UUID) -> bool:
@@ -318,7 +320,9 @@ def _bind(step_id: UUID, action: str, version_id: UUID) -> bool:
 
 
 def _number_of(version_id: UUID) -> int:
-    return int(_rows("SELECT number FROM ledger_definitionversion WHERE id = %s", [version_id])[0].number)
+    return int(
+        named_rows("SELECT number FROM ledger_definitionversion WHERE id = %s", [version_id])[0].number
+    )
 
 
 def _write_moves(room: _Room, moves: Sequence[_Move]) -> tuple[int, int]:
@@ -338,7 +342,7 @@ def _write_moves(room: _Room, moves: Sequence[_Move]) -> tuple[int, int]:
 
 def record_items_ended() -> int:
     """Ends items whose step has come to rest, and says how. Returns how many."""
-    rows = _rows(statement("replay_at_rest"), [END_BATCH])
+    rows = named_rows(statement("replay_at_rest"), [END_BATCH])
     by_replay: dict[UUID, list[Any]] = {}
     for row in rows:
         by_replay.setdefault(row.replay_id, []).append(row)
@@ -355,7 +359,7 @@ RETURNING i.result
 
 def _end(replay_id: UUID, rows: Sequence[Any]) -> int:
     with transaction.atomic(durable=True), connection.cursor() as cursor:
-        _rows(_REPLAY, [replay_id])
+        named_rows(_REPLAY, [replay_id])
         wanted = [{"id": row.id, "result": result_of(row).value, "said": _said_of(row)} for row in rows]
         cursor.execute(_END, [json.dumps(wanted)])
         results = Counter(row[0] for row in cursor.fetchall())
@@ -405,14 +409,14 @@ RETURNING destination_id, leads
 def record_items_aborted() -> int:
     """Ends waiting items of replays that are being aborted, a batch of each. Returns how many."""
     count = 0
-    for row in _rows("SELECT id FROM ledger_replay WHERE state = 'aborting' ORDER BY id", []):
+    for row in named_rows("SELECT id FROM ledger_replay WHERE state = 'aborting' ORDER BY id", []):
         count += _abort(row.id)
     return count
 
 
 def _abort(replay_id: UUID) -> int:
     with transaction.atomic(durable=True), connection.cursor() as cursor:
-        if _rows(_REPLAY, [replay_id])[0].state != ReplayState.ABORTING:
+        if named_rows(_REPLAY, [replay_id])[0].state != ReplayState.ABORTING:
             return 0
         cursor.execute(_ABORT, [replay_id, ABORT_BATCH])
         rows = cursor.fetchall()
@@ -420,9 +424,3 @@ def _abort(replay_id: UUID) -> int:
             cursor.execute(_FEWER_WAIT, [count, replay_id, destination_id])
         count_moves(replay_id, {"waiting": -len(rows), "aborted": len(rows)})
         return len(rows)
-
-
-def _rows(query: str, parameters: Any) -> list[Any]:
-    connection.ensure_connection()
-    with connection.wrap_database_errors, connection.connection.cursor(row_factory=namedtuple_row) as cursor:
-        return list(cursor.execute(query, list(parameters)).fetchall())

@@ -12,9 +12,9 @@ from uuid import UUID
 from django.db import IntegrityError, connection, transaction
 
 from opsledger.journal.append import Line, append, body, keep_text
+from opsledger.ledger.actions.deciding import By, Refused, check_length, check_reason
 from opsledger.ledger.actions.notices import News, tell_here
 from opsledger.ledger.actions.replay_stops import STOP_AFTER_MAX
-from opsledger.ledger.actions.settle import REASON_LENGTH_MAX, By, Refused
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Replay, ReplayDestination
 from opsledger.ledger.models.replays import COUNTED
@@ -113,10 +113,7 @@ def _check(start: Start) -> None:
         raise Refused(
             f"It can stop after 1 to {STOP_AFTER_MAX} unknown outcomes.", field="stop_after_unknown"
         )
-    if len(start.reason) > REASON_LENGTH_MAX:
-        raise Refused(
-            f"The reason is longer than {REASON_LENGTH_MAX} characters; nothing was lost.", field="reason"
-        )
+    check_length(start.reason, "The reason", "reason")
 
 
 def _started_before(frozen: FrozenPlan, by: By) -> Replay | None:
@@ -302,12 +299,7 @@ def _decide(
     to: ReplayState,
     come_from: Iterable[ReplayState],
 ) -> Replay:
-    if not reason.strip():
-        raise Refused("Write the reason; it is kept with the decision.", field="reason")
-    if len(reason) > REASON_LENGTH_MAX:
-        raise Refused(
-            f"The reason is longer than {REASON_LENGTH_MAX} characters; nothing was lost.", field="reason"
-        )
+    check_reason(reason)
     with transaction.atomic(durable=True):
         replay = Replay.objects.select_for_update(no_key=True).get(pk=replay_id)
         if replay.version != version or replay.state not in {state.value for state in come_from}:

@@ -17,8 +17,8 @@ from django.db import connection, transaction
 from opsledger.journal.append import keep_text
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.change import Change, Changed, NewEvidence, change_here
+from opsledger.ledger.actions.deciding import By, Refused
 from opsledger.ledger.actions.references import once_more, taken_by_other
-from opsledger.ledger.actions.settle import By, Refused
 from opsledger.ledger.models import Attempt, Evidence, Step, StepRequest
 from opsledger.ledger.records import Loaded, lock
 from opsledger.lib.ids import new_id, public

@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db import transaction
 
 from opsledger.journal.append import Line, append, body
-from opsledger.ledger.actions.settle import By
+from opsledger.ledger.actions.deciding import By
 
 
 def record_revealed(subject_id: UUID, what: str, by: By, *, kind: str = "operation") -> None:

@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, QuerySet
 
 from opsledger.accounts.models import Person, Team
-from opsledger.ledger.actions.settle import Refused
+from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.models import SavedView
 from opsledger.ledger.models.saved_views import NAME_LENGTH_MAX, QUERY_LENGTH_MAX, VIEWS_MAX
 from opsledger.lib.ids import new_id

@@ -9,8 +9,8 @@ from django.db import connection, transaction
 
 from opsledger.journal.append import Line, append, body, keep_text
 from opsledger.ledger.actions.change import Change, change
+from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.actions.offers import begin_offers_anew
-from opsledger.ledger.actions.settle import Refused
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import SENDING_ID, SendingSwitch
 from opsledger.ledger.records import Loaded

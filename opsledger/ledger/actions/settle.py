@@ -1,21 +1,20 @@
-"""What people decide. Every decision carries the version it was made on, an author and a reason (laws 10 and 14)."""
+"""Answers to holds about steps. Each carries the version it was made on, an author and a reason (laws 10 and 14)."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 
-from opsledger.journal.append import Line, append, body, keep_text
+from opsledger.journal.append import keep_text
 from opsledger.ledger.actions import revise
 from opsledger.ledger.actions.change import Change, Changed, NewEvidence, change_here
-from opsledger.ledger.actions.hold_lines import TOLD_WITH_OWNER, line_of_hold
-from opsledger.ledger.actions.notices import News, tell_here
+from opsledger.ledger.actions.deciding import By, Refused, Stale, check_length, check_reason
 from opsledger.ledger.actions.proposed import Accepted, NotOpen, accept_here
 from opsledger.ledger.actions.record import statement_evidence
 from opsledger.ledger.actions.references import once_more, references_of, taken_by_other, taken_from
@@ -25,40 +24,9 @@ from opsledger.ledger.models import ContentVersion, Hold
 from opsledger.ledger.models import Operation as OperationRow
 from opsledger.ledger.records import Loaded, lock
 from opsledger.lib.ids import parse
-from opsledger.rules import transitions
 from opsledger.rules.answers import REVISES, SENDS_AGAIN, Answer, Given, answered
-from opsledger.rules.notice_words import NoticeKind
 from opsledger.rules.record import Act, Operation
 from opsledger.rules.settling import Moment, NotNow
-
-
-@dataclass(frozen=True, slots=True)
-class By:
-    """Who acts: `actor` as the journal writes it (person:…, token:…), `name` for people."""
-
-    actor: str
-    name: str
-    person_id: Any = None
-
-
-class Stale(Exception):
-    """The decision was made on an older version; nothing was changed. Carries the row as it is now."""
-
-    def __init__(self, hold: Hold) -> None:
-        super().__init__("This hold changed while you were reading it. Nothing was changed.")
-        self.hold = hold
-
-
-class OperationChanged(Exception):
-    """The decision was made on an older version of the operation; nothing was changed."""
-
-
-class Refused(Exception):
-    """The decision can't be taken as it was given; `field` names what to mend, `why` is a sentence."""
-
-    def __init__(self, why: str, *, field: str = "") -> None:
-        super().__init__(why)
-        self.why, self.field = why, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +55,6 @@ class Decision:
     proposal: UUID | None = None  # the proposed answer that is accepted with it
 
 
-REASON_LENGTH_MAX = 4000
 _SAY_ABSENT = frozenset({Answer.ABSENT_SEND_AGAIN, Answer.ABSENT_END, Answer.ABSENT_REVISE})
 NEEDS_REFERENCE = frozenset({Answer.HAPPENED, Answer.KEEP_ONE, Answer.OURS})
 NAMES_REFERENCE = NEEDS_REFERENCE | {Answer.HAPPENED_ACCEPTED, Answer.DELIVERED}
@@ -188,11 +155,7 @@ def _others_told(hold: Hold, decision: Decision) -> None:
                 f"Say what was done with record {other}, and with what depends on it.",
                 field=f"others.{other}",
             )
-        if len(text) > REASON_LENGTH_MAX:
-            raise Refused(
-                f"What is said of record {other} is longer than {REASON_LENGTH_MAX} characters; nothing was lost.",
-                field=f"others.{other}",
-            )
+        check_length(text, f"What is said of record {other}", f"others.{other}")
 
 
 def records_of(hold: Hold) -> list[str]:
@@ -242,14 +205,9 @@ def _replacement(hold: Hold, decision: Decision) -> UUID:
 
 def check_decision(decision: Decision) -> None:
     """Whether an answer has what it needs by itself; Refused names the field that it lacks."""
-    if not decision.reason.strip():
-        raise Refused(
-            "Write the reason: what you saw, and where. It is kept with the decision.", field="reason"
-        )
-    if len(decision.reason) > REASON_LENGTH_MAX:
-        raise Refused(
-            f"The reason is longer than {REASON_LENGTH_MAX} characters; nothing was lost.", field="reason"
-        )
+    check_reason(
+        decision.reason, asked="Write the reason: what you saw, and where. It is kept with the decision."
+    )
     if (
         decision.answer in NEEDS_REFERENCE
         and not decision.reference
@@ -378,145 +336,3 @@ def _keep_open(hold: Hold, decision: Decision) -> None:
         escalated_at=None,
         version=hold.version + 1,
     )
-
-
-# Requests about an operation
-
-
-def settle_cancel(operation_id: UUID, reason: str, by: By, *, version: int) -> Changed:
-    """Cancels: nothing more is sent; what took effect is found out and said.
-
-    `version`: of the operation, as it was read; another one by now is OperationChanged.
-    """
-    return _request(operation_id, "cancel_requested", reason, by, transitions.cancel_requested, version)
-
-
-def settle_withdraw(operation_id: UUID, step_number: int, reason: str, by: By, *, version: int) -> Changed:
-    """An owner takes a person's answer back; the step is disputed and its reference freed. `version`: as above."""
-
-    def decide(record: Operation, moment: Moment) -> Operation:
-        return transitions.withdrawn(record, step_number, moment, by=by.actor)
-
-    return _request(operation_id, "withdrawn", reason, by, decide, version, step=step_number)
-
-
-def settle_check(operation_id: UUID, step_number: int, at: datetime | None, by: By) -> Changed:
-    """*Check now*, or at a chosen time. Reads only; nothing is sent."""
-
-    def decide(record: Operation, moment: Moment) -> Operation:
-        return transitions.look_requested(record, step_number, at or moment.now, moment)
-
-    return _request(operation_id, "check_requested", "", by, decide, step=step_number)
-
-
-def _request(
-    operation_id: UUID,
-    kind: str,
-    reason: str,
-    by: By,
-    decide: Callable[[Operation, Moment], Operation],
-    version: int | None = None,
-    **facts: Any,
-) -> Changed:
-    if kind != "check_requested" and not reason.strip():
-        raise Refused("Write the reason; it is kept with the decision.", field="reason")
-
-    def decide_loaded(loaded: Loaded, moment: Moment) -> Operation:
-        if version is not None and loaded.version != version:
-            raise OperationChanged
-        try:
-            return decide(loaded.record, moment)
-        except NotNow as why:
-            raise Refused(why.why) from why
-
-    with transaction.atomic(durable=True):
-        kept: dict[str, Any] = {"reason": keep_text(operation_id, reason)} if reason.strip() else {}
-        if version is not None:
-            kept["operation_version"] = version
-        one = Change(
-            kind=kind, actor=by.actor, decide=decide_loaded, facts={**facts, **kept}, closed_by=by.actor
-        )
-        return change_here({operation_id: one})[operation_id]
-
-
-# Holds: who has them
-
-
-def settle_assign(
-    hold_ids: Iterable[UUID], owner_id: Any, by: By, *, versions: Mapping[UUID, int] | None = None
-) -> int:
-    """Gives open holds to a person, or to nobody. Returns how many changed hands.
-
-    With `versions`, a hold that is not at its version any more is left alone.
-    """
-    wanted = sorted(set(hold_ids))
-    seen = [(versions or {}).get(hold_id) for hold_id in wanted]
-    facts = {"owner": str(owner_id) if owner_id else None}
-    with transaction.atomic(durable=True), connection.cursor() as cursor:
-        # operations before holds, as every writer does
-        lock(
-            Hold.objects.filter(pk__in=wanted, operation__isnull=False).values_list("operation_id", flat=True)
-        )
-        cursor.execute(
-            f"UPDATE ledger_hold SET owner_id = %s, version = version + 1, told_at = {TOLD_WITH_OWNER}"
-            " WHERE id IN (SELECT h.id FROM ledger_hold h"
-            "  JOIN unnest(%s::uuid[], %s::int[]) AS w(id, version) ON w.id = h.id"
-            "  WHERE h.closed_at IS NULL AND h.owner_id IS DISTINCT FROM %s::uuid"
-            "    AND (w.version IS NULL OR w.version = h.version) ORDER BY h.id FOR UPDATE OF h)"
-            " RETURNING id, operation_id, destination_id, event_id",
-            [owner_id, wanted, seen, owner_id],
-        )
-        rows = cursor.fetchall()
-        append(line_of_hold(*row, kind="assigned", actor=by.actor, facts=facts) for row in rows)
-        tell_owner([row[0] for row in rows], owner_id, by)
-        return len(rows)
-
-
-def tell_owner(hold_ids: Collection[UUID], owner_id: Any, by: By) -> None:
-    """Of what others gave them; what they took themselves they know."""
-    if owner_id is None or by.person_id == owner_id:
-        return
-    given = Hold.objects.filter(pk__in=hold_ids)
-    people = frozenset({owner_id})
-    tell_here(News(NoticeKind.ASSIGNED, hold.team_id, people, hold=hold) for hold in given)
-
-
-def on_subject(hold: Hold, kind: str, by: By, facts: Mapping[str, Any]) -> Line:
-    """A line about a hold on its own subject: its operation, its destination or its event."""
-    about = (hold.pk, hold.operation_id, hold.destination_id, hold.event_id)
-    return line_of_hold(*about, kind=kind, actor=by.actor, facts=facts)
-
-
-def settle_note(hold_id: UUID, text: str, by: By) -> None:
-    """A note never changes a state."""
-    if not text.strip():
-        raise Refused("The note is empty.", field="text")
-    if len(text) > REASON_LENGTH_MAX:
-        raise Refused(
-            f"The note is longer than {REASON_LENGTH_MAX} characters; nothing was lost.", field="text"
-        )
-    with transaction.atomic(durable=True):
-        hold = Hold.objects.get(pk=hold_id)
-        note = keep_text(_subject(hold)[0], text)
-        append([on_subject(hold, "noted", by, {"note": note})])
-
-
-def settle_note_on_operation(operation_id: UUID, text: str, by: By) -> None:
-    if not text.strip():
-        raise Refused("The note is empty.", field="text")
-    if len(text) > REASON_LENGTH_MAX:
-        raise Refused(
-            f"The note is longer than {REASON_LENGTH_MAX} characters; nothing was lost.", field="text"
-        )
-    with transaction.atomic(durable=True):
-        note = keep_text(operation_id, text)
-        append([Line("operation", operation_id, "noted", by.actor, body({"note": note}))])
-
-
-def _subject(hold: Hold) -> tuple[UUID, str]:
-    if hold.operation_id:
-        return hold.operation_id, "operation"
-    if hold.destination_id:
-        return hold.destination_id, "destination"
-    assert hold.event_id is not None
-    return hold.event_id, "event"

@@ -13,8 +13,8 @@ from uuid import UUID
 
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.content import BadContent, Proposal, open_version_here
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.open import NewOperation, ShownContent
-from opsledger.ledger.actions.settle import By
 from opsledger.ledger.actions.wanted import Taken, Wanted, WantedContent, refused
 from opsledger.ledger.models import Content, ContentVersion, Operation
 from opsledger.lib.ids import new_id

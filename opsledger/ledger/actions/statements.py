@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from django.db import transaction
 
 from opsledger.journal.append import Line, append, body, keep_text
+from opsledger.ledger.actions.deciding import By, Refused, check_length
 from opsledger.ledger.actions.lists import plain_name
-from opsledger.ledger.actions.settle import REASON_LENGTH_MAX, By, Refused
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import ProviderStatement, Selection, StatementCover
 from opsledger.ledger.queries.bulk import groups_of, remaining
@@ -85,10 +85,7 @@ def _check(said: Said) -> None:
     if not said.how.strip():
         raise Refused("Say how it was asked, and who answered.", field="how")
     for name, text in (("how", said.how), ("ticket", said.ticket)):
-        if len(text) > REASON_LENGTH_MAX:
-            raise Refused(
-                f"This is longer than {REASON_LENGTH_MAX} characters; nothing was lost.", field=name
-            )
+        check_length(text, "This", name)
 
 
 def _identities(said: Said, targets: Sequence[Target]) -> set[str] | None:

@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 
 from opsledger.accounts.models import Person, Team
 from opsledger.journal.append import Line, append, body
-from opsledger.ledger.actions.settle import By, Refused
+from opsledger.ledger.actions.deciding import By, Refused
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Channel, Mailing, Notice, NoticeChoice
 from opsledger.lib.ids import new_id

@@ -8,11 +8,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-from psycopg.rows import namedtuple_row
-
 from opsledger.ledger import approvals, definitions
 from opsledger.ledger.rendering import read_params
+from opsledger.lib.named_rows import named_rows
 from opsledger.rules.definitions import WorkflowDefinition
 
 COUNT_MAX = 1000  # of open questions that are looked through for the number beside the navigation
@@ -203,18 +201,18 @@ class Text:
 
 def waiting_count(team_ids: Sequence[UUID], person_id: UUID) -> int:
     """How many decisions wait for this person, who may approve: nothing that they wrote, asked for or changed."""
-    rows = _rows(_WAITING_FOR, {"teams": list(team_ids), "person": person_id, "most": COUNT_MAX})
+    rows = named_rows(_WAITING_FOR, {"teams": list(team_ids), "person": person_id, "most": COUNT_MAX})
     return int(rows[0][0])
 
 
 def decided_lately(team_ids: Sequence[UUID], size: int = DECIDED) -> list[Decided]:
     """Newest first."""
-    return [Decided(*row) for row in _rows(_DECIDED, {"teams": list(team_ids), "size": size})]
+    return [Decided(*row) for row in named_rows(_DECIDED, {"teams": list(team_ids), "size": size})]
 
 
 def approvals_of(operation_id: UUID) -> dict[int, StepApproval]:
     """By step, for those that show content or need an approval."""
-    found = [StepApproval(*row) for row in _rows(_OF_OPERATION, [operation_id])]
+    found = [StepApproval(*row) for row in named_rows(_OF_OPERATION, [operation_id])]
     return {one.number: one for one in found}
 
 
@@ -223,13 +221,13 @@ def approvers(team_id: UUID, unable: Mapping[UUID, str]) -> list[Approver]:
     people: Collection[UUID] = approvals.approvers([team_id])[team_id]
     return [
         Approver(row.id, row.name, bool(row.is_fallback), unable.get(row.id, ""))
-        for row in _rows(_PEOPLE, [team_id, list(people)])
+        for row in named_rows(_PEOPLE, [team_id, list(people)])
     ]
 
 
 def unable_for(step_ids: Collection[UUID]) -> dict[UUID, dict[UUID, str]]:
     """Per step that is approved by itself: who may not approve its request, each with the end of “because they …”."""
-    rows = _rows(
+    rows = named_rows(
         "SELECT s.team_id, s.operation_id, s.id, CASE WHEN s.content_number IS NOT NULL THEN o.content_id END,"
         " s.content_number FROM ledger_step s JOIN ledger_operation o ON o.id = s.operation_id WHERE s.id = ANY(%s)",
         [list(step_ids)],
@@ -239,18 +237,18 @@ def unable_for(step_ids: Collection[UUID]) -> dict[UUID, dict[UUID, str]]:
 
 def given(version_id: UUID) -> list[Given]:
     """The approvals of a content version, newest first."""
-    return [Given(*row) for row in _rows(_GIVEN, [version_id])]
+    return [Given(*row) for row in named_rows(_GIVEN, [version_id])]
 
 
 def rejected_last(operation_id: UUID, number: int) -> RejectedOnce | None:
     """The newest rejection of a request of this step."""
-    rows = _rows(_REJECTED, [operation_id, number])
+    rows = named_rows(_REJECTED, [operation_id, number])
     return RejectedOnce(*rows[0]) if rows else None
 
 
 def place_of(step_id: UUID, team_ids: Sequence[UUID]) -> Place | None:
     """Where a step belongs; None when it does not exist for these teams."""
-    rows = _rows(_PLACE, [step_id, list(team_ids)])
+    rows = named_rows(_PLACE, [step_id, list(team_ids)])
     return Place(*rows[0]) if rows else None
 
 
@@ -276,7 +274,7 @@ def newest_text(of_id: UUID) -> Text:
 
 def usable_numbers(of_id: UUID) -> list[tuple[int, str]]:
     """The versions that a changed request may show, newest first, each with its state."""
-    rows = _rows(
+    rows = named_rows(
         "SELECT number, state FROM ledger_contentversion"
         " WHERE of_id = %s AND state IN ('proposed', 'approved') ORDER BY number DESC",
         [of_id],
@@ -285,7 +283,7 @@ def usable_numbers(of_id: UUID) -> list[tuple[int, str]]:
 
 
 def _text(where: str, parameters: list[Any]) -> Text | None:
-    rows = _rows(f"{_VERSION} WHERE {where}", parameters)
+    rows = named_rows(f"{_VERSION} WHERE {where}", parameters)
     if not rows:
         return None
     row = rows[0]
@@ -293,9 +291,3 @@ def _text(where: str, parameters: list[Any]) -> Text | None:
         row.id, row.of_id, row.content_id, row.number, row.state, read_params(row.body), row.workflow,
         definitions.workflow(row.current_id), row.latest_number,
     )  # fmt: skip
-
-
-def _rows(query: str, parameters: Any) -> list[Any]:
-    connection.ensure_connection()
-    with connection.wrap_database_errors, connection.connection.cursor(row_factory=namedtuple_row) as cursor:
-        return list(cursor.execute(query, parameters).fetchall())

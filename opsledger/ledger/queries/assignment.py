@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-from psycopg.rows import namedtuple_row
-
 from opsledger.accounts.absences import owners_there
 from opsledger.ledger.assignment import TeamRules, rules_now
+from opsledger.lib.named_rows import named_rows
 from opsledger.rules.assignment import Question
 
 COUNT_MAX = 10_000  # open unowned holds that are looked through
@@ -65,7 +63,7 @@ class RuleList:
 
 def rules_of(team_id: UUID) -> RuleList:
     rules = rules_now(team_id)
-    groups = [(Question(*row[:3]), int(row[3])) for row in _rows(_UNOWNED, team_id, COUNT_MAX)]
+    groups = [(Question(*row[:3]), int(row[3])) for row in named_rows(_UNOWNED, [team_id, COUNT_MAX])]
     taken, there = _taken(rules, groups), owners_there(team_id)
     names = _names(owner for owner in rules.takers.values() if owner)
     lines = [
@@ -75,7 +73,7 @@ def rules_of(team_id: UUID) -> RuleList:
             taker=names.get(rules.takers.get(str(row.person_id)) or ""),
             count=taken[str(row.id)],
         )
-        for row in _rows(_LINES, team_id)
+        for row in named_rows(_LINES, [team_id])
     ]
     unowned = sum(count for _, count in groups)
     return RuleList(lines, unowned, unowned - taken.total(), unowned < COUNT_MAX)
@@ -90,13 +88,7 @@ def _taken(rules: TeamRules, groups: list[tuple[Question, int]]) -> Counter[str]
 
 
 def _names(people: Any) -> dict[str, str]:
-    rows = _rows(
-        "SELECT id, display_name FROM person WHERE id = ANY(%s)", sorted({UUID(one) for one in people})
+    rows = named_rows(
+        "SELECT id, display_name FROM person WHERE id = ANY(%s)", [sorted({UUID(one) for one in people})]
     )
     return {str(row.id): row.display_name for row in rows}
-
-
-def _rows(query: str, *parameters: Any) -> list[Any]:
-    connection.ensure_connection()
-    with connection.connection.cursor(row_factory=namedtuple_row) as cursor:
-        return list(cursor.execute(query, parameters).fetchall())

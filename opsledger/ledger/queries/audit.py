@@ -15,7 +15,8 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from psycopg.rows import namedtuple_row
+
+from opsledger.lib.named_rows import named_rows
 
 PAGE = 50
 FIRST_WINDOW_SECONDS = 60.0
@@ -116,15 +117,12 @@ def _entries(wanted: Wanted, start: datetime, end: Place, limit: int) -> list[Au
         "prefix": ":" not in wanted.actor,
         "limit": limit,
     }
-    connection.ensure_connection()
-    with connection.connection.cursor(row_factory=namedtuple_row) as cursor:
-        rows = cursor.execute(_ENTRIES, parameters).fetchall()
     return [
         AuditLine(
             row.subject_kind, row.subject_id, row.subject_name, row.about, row.seq, row.at, row.kind, row.actor,
             json.loads(row.body), row.content_version_id,
         )
-        for row in rows
+        for row in named_rows(_ENTRIES, parameters)
     ]  # fmt: skip
 
 

@@ -9,9 +9,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-from psycopg.rows import namedtuple_row
-
+from opsledger.lib.named_rows import named_rows
 from opsledger.rules.bulk import BulkResult, BulkState, Verb
 from opsledger.rules.bulk_verbs import Chosen
 from opsledger.rules.states import HoldReason, StepState
@@ -42,7 +40,7 @@ SELECT s.id, s.team_id, p.display_name AS made_by, s.made_at, s.words, s.query, 
 
 def selection_of(selection_id: UUID, team_ids: Sequence[UUID]) -> SelectionLine | None:
     """One selection; None when it does not exist for these teams."""
-    rows = _rows(_SELECTION, [selection_id, list(team_ids)])
+    rows = named_rows(_SELECTION, [selection_id, list(team_ids)])
     return SelectionLine(*rows[0]) if rows else None
 
 
@@ -75,7 +73,7 @@ def groups_of(selection_id: UUID) -> list[Group]:
             ),
             row.moved,
         )
-        for row in _rows(_GROUPS, [selection_id])
+        for row in named_rows(_GROUPS, [selection_id])
     ]
 
 
@@ -120,7 +118,7 @@ def lines_of(selection_id: UUID, *, after: int = 0, size: int = PAGE) -> list[Ch
     """Its holds as they stand now, after a position: `size` and one more where there is one."""
     return [
         ChosenLine(row.position, row.hold_id, HoldReason(row.reason), *row[3:])
-        for row in _rows(_LINES, [selection_id, after, size + 1])
+        for row in named_rows(_LINES, [selection_id, after, size + 1])
     ]
 
 
@@ -130,7 +128,7 @@ def operations_of(selection_id: UUID) -> list[UUID]:
         "SELECT DISTINCT h.operation_id FROM ledger_selectionitem i JOIN ledger_hold h ON h.id = i.hold_id"
         " WHERE i.selection_id = %s AND h.operation_id IS NOT NULL ORDER BY 1"
     )
-    return [row.operation_id for row in _rows(query, [selection_id])]
+    return [row.operation_id for row in named_rows(query, [selection_id])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,21 +165,21 @@ SELECT r.id, r.team_id, r.selection_id, s.words, r.verb, r.state, r.version, p.d
 
 def run_of(run_id: UUID, team_ids: Sequence[UUID]) -> RunLine | None:
     """One run; None when it does not exist for these teams."""
-    rows = _rows(f"{_RUN} WHERE r.id = %s AND r.team_id = ANY(%s)", [run_id, list(team_ids)])
+    rows = named_rows(f"{_RUN} WHERE r.id = %s AND r.team_id = ANY(%s)", [run_id, list(team_ids)])
     return _run(rows[0]) if rows else None
 
 
 def runs_of(selection_id: UUID) -> list[RunLine]:
     """The runs of a selection, newest first; at most RUNS_MAX."""
     query = f"{_RUN} WHERE r.selection_id = %s ORDER BY r.id DESC LIMIT {RUNS_MAX}"
-    return [_run(row) for row in _rows(query, [selection_id])]
+    return [_run(row) for row in named_rows(query, [selection_id])]
 
 
 def page_of(team_id: UUID, *, before: UUID | None = None, size: int = PAGE) -> list[RunLine]:
     """Runs of a team, newest first: `size` and one more where there is one."""
     below = "AND r.id < %s" if before else ""
     query = f"{_RUN} WHERE r.team_id = %s {below} ORDER BY r.id DESC LIMIT {size + 1}"
-    return [_run(row) for row in _rows(query, [team_id, *([before] if before else [])])]
+    return [_run(row) for row in named_rows(query, [team_id, *([before] if before else [])])]
 
 
 def _run(row: Any) -> RunLine:
@@ -195,7 +193,7 @@ def _run(row: Any) -> RunLine:
 def open_runs(limit: int) -> list[tuple[UUID, Verb]]:
     """The runs that are still to be carried on, oldest first."""
     query = "SELECT id, verb FROM ledger_bulkrun WHERE state = 'running' ORDER BY id LIMIT %s"
-    return [(row.id, Verb(row.verb)) for row in _rows(query, [limit])]
+    return [(row.id, Verb(row.verb)) for row in named_rows(query, [limit])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +223,7 @@ def items_of(run_id: UUID, *, result: str = "", after: int = 0, size: int = ITEM
     """Items after a position: `size` and one more where there is one. `result`: one of BulkResult, or OPEN."""
     matches = "AND i.result = %s" if result else ""
     wanted = [] if not result else ["" if result == OPEN else BulkResult(result).value]
-    rows = _rows(_ITEMS.format(matches=matches), [run_id, after, *wanted, size + 1])
+    rows = named_rows(_ITEMS.format(matches=matches), [run_id, after, *wanted, size + 1])
     return [
         ItemLine(
             row.position, row.hold_id, HoldReason(row.reason), row.title, row.operation_id, row.operation_text_id,
@@ -245,11 +243,5 @@ def every_item(run_id: UUID) -> Iterator[ItemLine]:
 
 def text_of(kept: Mapping[str, str]) -> str | None:
     """A text that the journal keeps outside its chain; None when it was erased."""
-    rows = _rows("SELECT text FROM journal_text WHERE id = %s", [kept["text"]])
+    rows = named_rows("SELECT text FROM journal_text WHERE id = %s", [kept["text"]])
     return str(rows[0].text) if rows and rows[0].text is not None else None
-
-
-def _rows(query: str, parameters: Sequence[Any]) -> list[Any]:
-    connection.ensure_connection()
-    with connection.connection.cursor(row_factory=namedtuple_row) as cursor:
-        return list(cursor.execute(query, list(parameters)).fetchall())

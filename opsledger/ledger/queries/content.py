@@ -8,12 +8,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-from psycopg.rows import namedtuple_row
-
 from opsledger.ledger import approvals, definitions
 from opsledger.ledger.approvals import Asked, CoveredStep
 from opsledger.ledger.queries.record import Param
+from opsledger.lib.named_rows import named_rows
 from opsledger.lib.strict_json import loads_stored, projection
 from opsledger.rules.content import VersionState
 from opsledger.rules.definition_types import ParamDefinition
@@ -106,7 +104,7 @@ SELECT v.*, d.slug AS workflow, d.current_id, t.text AS reason
 
 def version_of(version_id: UUID, team_ids: Collection[UUID]) -> Version | None:
     """The version, or None when it does not exist for these teams."""
-    found = _rows(f"{_VERSION} WHERE v.id = %s AND v.team_id = ANY(%s)", version_id, list(team_ids))
+    found = named_rows(f"{_VERSION} WHERE v.id = %s AND v.team_id = ANY(%s)", [version_id, list(team_ids)])
     return _version(found[0]) if found else None
 
 
@@ -114,22 +112,19 @@ def versions_of(
     team_id: UUID, content_id: str, *, before: int | None = None, size: int = PAGE
 ) -> list[Version]:
     """The versions of a content, newest first; those below the number `before`."""
-    rows = _rows(
+    rows = named_rows(
         f"{_VERSION} WHERE v.team_id = %s AND v.content_id = %s AND v.number < %s ORDER BY v.number DESC LIMIT %s",
-        team_id,
-        content_id,
-        2**31 - 1 if before is None else before,
-        size,
+        [team_id, content_id, 2**31 - 1 if before is None else before, size],
     )
     return [_version(row) for row in rows]
 
 
 def version_shown(step_id: UUID) -> UUID | None:
     """The id of the content version that a step shows."""
-    rows = _rows(
+    rows = named_rows(
         "SELECT v.id FROM ledger_step s JOIN ledger_operation o ON o.id = s.operation_id"
         " JOIN ledger_contentversion v ON v.of_id = o.content_id AND v.number = s.content_number WHERE s.id = %s",
-        step_id,
+        [step_id],
     )
     return rows[0].id if rows else None
 
@@ -210,12 +205,13 @@ def approvals_waiting(team_ids: Collection[UUID], *, size: int = 200) -> Waiting
     """What waits for an approval: content versions, what is due first at the top, then proposals that nothing waits for yet;
     and requests that are approved one by one. At most `size` of each."""
     teams = list(team_ids)
-    waiting = {(row.content_id, row.content_number): row for row in _rows(_WAITING, teams)}
+    waiting = {(row.content_id, row.content_number): row for row in named_rows(_WAITING, [teams])}
     asked = f"""{_VERSION} WHERE v.team_id = ANY(%s) AND (v.state = 'proposed'
         OR (v.of_id, v.number) IN (SELECT * FROM unnest(%s::uuid[], %s::int[])))
         ORDER BY v.created_at DESC"""
     versions = [
-        _version(row) for row in _rows(asked, teams, [key[0] for key in waiting], [key[1] for key in waiting])
+        _version(row)
+        for row in named_rows(asked, [teams, [key[0] for key in waiting], [key[1] for key in waiting]])
     ]
     able = approvals.approvers(teams)
     found = []
@@ -236,7 +232,7 @@ def approvals_waiting(team_ids: Collection[UUID], *, size: int = 200) -> Waiting
 
 
 def _revisions(teams: list[UUID], size: int) -> list[WaitingRevision]:
-    rows = _rows(_WAITING_ALONE, teams, size)
+    rows = named_rows(_WAITING_ALONE, [teams, size])
     nobody = approvals.without_approver([_asked(row) for row in rows])
     return [
         WaitingRevision(
@@ -290,10 +286,10 @@ def left_out(version: Version, steps: Sequence[CoveredStep], person_id: UUID) ->
 
 def may_not_approve_revision(step_id: UUID, person_id: UUID | None) -> str:
     """The same for one request that is approved by itself."""
-    rows = _rows(
+    rows = named_rows(
         "SELECT s.id AS step_id, s.team_id, s.operation_id, o.content_id, s.content_number"
         " FROM ledger_step s JOIN ledger_operation o ON o.id = s.operation_id WHERE s.id = %s",
-        step_id,
+        [step_id],
     )
     if (
         not rows
@@ -303,9 +299,3 @@ def may_not_approve_revision(step_id: UUID, person_id: UUID | None) -> str:
         return "To approve, you need the role owner in this team."
     unable = approvals.barred([_asked(rows[0])])[step_id]
     return f"You {unable[person_id]}, so somebody else has to approve it." if person_id in unable else ""
-
-
-def _rows(query: str, *parameters: Any) -> list[Any]:
-    connection.ensure_connection()
-    with connection.connection.cursor(row_factory=namedtuple_row) as cursor:
-        return list(cursor.execute(query, parameters).fetchall())

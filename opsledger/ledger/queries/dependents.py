@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
-from django.db import connection
-from psycopg.rows import namedtuple_row
-
+from opsledger.lib.named_rows import named_rows
 from opsledger.rules.dependents import names_reference
 from opsledger.rules.rendering import json_text
 
@@ -88,14 +85,14 @@ def dependents_of(
         if (reference, use.operation_id, use.number) not in seen and len(uses[reference]) < USES_SHOWN_MAX:
             seen.add((reference, use.operation_id, use.number))
             uses[reference].append(use)
-    newer = int(_rows(_COUNT, [team_id, operation_id, OPERATIONS_READ_MAX + 1])[0].read)
+    newer = int(named_rows(_COUNT, [team_id, operation_id, OPERATIONS_READ_MAX + 1])[0].read)
     return Dependents(uses, min(newer, OPERATIONS_READ_MAX), newer > OPERATIONS_READ_MAX)
 
 
 def _holders(
     team_id: UUID, operation_id: UUID, step_number: int, references: Sequence[str]
 ) -> list[tuple[str, Use]]:
-    rows = _rows(_HOLDERS, [team_id, list(references), operation_id, step_number])
+    rows = named_rows(_HOLDERS, [team_id, list(references), operation_id, step_number])
     return [
         (
             row.reference,
@@ -135,13 +132,7 @@ def _naming(
                 row.sent,
             ),
         )
-        for row in _rows(_NAMING, asked)
+        for row in named_rows(_NAMING, asked)
         for reference in references
         if names_reference(reference, row.url, bytes(row.body))
     ]
-
-
-def _rows(query: str, parameters: Any) -> list[Any]:
-    connection.ensure_connection()
-    with connection.connection.cursor(row_factory=namedtuple_row) as cursor:
-        return list(cursor.execute(query, parameters).fetchall())

@@ -9,10 +9,10 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from psycopg.rows import namedtuple_row
 
 from opsledger.ledger import definitions
 from opsledger.ledger.queries.if_nobody import Outlook, outlooks
+from opsledger.lib.named_rows import named_rows
 from opsledger.rules.definitions import ActionDefinition, DestinationDefinition
 from opsledger.rules.states import HoldReason
 
@@ -92,13 +92,13 @@ class DestinationLine:
 
 def destinations_of(team_id: UUID) -> list[DestinationLine]:
     """By name; four statements however many there are, and as many again where one is stopped."""
-    rows = _rows(_DESTINATIONS, team_id)
+    rows = named_rows(_DESTINATIONS, [team_id])
     ids = [row.id for row in rows]
     steps: dict[UUID, dict[str, int]] = {}
-    for row in _rows(_OPEN_STEPS, ids):
+    for row in named_rows(_OPEN_STEPS, [ids]):
         steps.setdefault(row.destination_id, {})[row.state] = row.count
     stops: dict[UUID, list[StopLine]] = {}
-    holds = _rows(_HOLDS, ids)
+    holds = named_rows(_HOLDS, [ids])
     told = outlooks(team_id, [(row, None) for row in holds], rows[0].now) if holds else []
     for row, outlook in zip(holds, told, strict=True):
         stops.setdefault(row.destination_id, []).append(_stop(row, outlook))
@@ -106,7 +106,7 @@ def destinations_of(team_id: UUID) -> list[DestinationLine]:
         (row.destination_id, row.action): RecoveryLine(
             row.enabled, row.drilled, row.changed_by, row.changed_at
         )
-        for row in _rows(_RECOVERIES, ids)
+        for row in named_rows(_RECOVERIES, [ids])
     }
     return [_line(row, steps.get(row.id, {}), stops.get(row.id, []), recoveries) for row in rows]
 
@@ -166,9 +166,3 @@ def destination_of(destination_id: UUID, team_ids: list[UUID]) -> UUID | None:
         )
         row = cursor.fetchone()
     return row[0] if row else None
-
-
-def _rows(query: str, parameter: Any) -> list[Any]:
-    connection.ensure_connection()
-    with connection.connection.cursor(row_factory=namedtuple_row) as cursor:
-        return list(cursor.execute(query, [parameter]).fetchall())

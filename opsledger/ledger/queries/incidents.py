@@ -6,16 +6,14 @@ for each incident, so that a card costs the same however long an incident lasts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-from psycopg.rows import namedtuple_row
-
 from opsledger.ledger.models import Incident
+from opsledger.lib.named_rows import named_rows
 from opsledger.rules.incidents import CARD_HOLDS_MIN, interval_seconds
 from opsledger.rules.states import HoldReason
 
@@ -133,7 +131,7 @@ SELECT h.incident_id, min(s.act_at) AS next_at
 
 def cards(team_id: UUID, person_id: UUID, most: int = CARDS) -> Cards:
     """The incidents of a team with the most open holds, largest first."""
-    largest = _rows(_LARGEST, [team_id, most])
+    largest = named_rows(_LARGEST, [team_id, most])
     if not largest:
         return Cards([], 0)
     lines = _lines([row.incident_id for row in largest], [team_id], person_id)
@@ -148,13 +146,13 @@ def incident_of(incident_id: UUID, team_ids: Sequence[UUID], person_id: UUID) ->
 
 def _lines(incident_ids: Sequence[UUID], team_ids: Sequence[UUID], person_id: UUID) -> list[IncidentLine]:
     wanted = {"ids": list(incident_ids), "teams": list(team_ids), "person": person_id}
-    rows = {row.id: row for row in _rows(_LINES, wanted)}
+    rows = {row.id: row for row in named_rows(_LINES, wanted)}
     there = [rows[one] for one in incident_ids if one in rows]
     if not there:
         return []
     opened, looks = _opened(there), _next_looks(there)
     held: dict[UUID, list[Any]] = {}
-    for row in _rows(_OPEN, wanted):
+    for row in named_rows(_OPEN, wanted):
         held.setdefault(row.incident_id, []).append(row)
     return [_line(row, held.get(row.id, []), opened[row.id], looks.get(row.id)) for row in there]
 
@@ -172,7 +170,7 @@ def _opened(rows: Sequence[Any]) -> dict[UUID, _Opened]:
     counts = {
         row.id: int((row.last_at - row.started_at).total_seconds()) // widths[row.id] + 1 for row in rows
     }
-    drawn = _rows(
+    drawn = named_rows(
         _BARS,
         [
             [row.id for row in rows],
@@ -199,7 +197,7 @@ def _ended(rows: Iterable[Any]) -> Ended:
 
 
 def _next_looks(rows: Sequence[Any]) -> dict[UUID, datetime]:
-    found = _rows(_LOOKS, [rows[0].team_id, [row.id for row in rows]])
+    found = named_rows(_LOOKS, [rows[0].team_id, [row.id for row in rows]])
     return {row.incident_id: row.next_at for row in found}
 
 
@@ -247,7 +245,7 @@ def notes_of(incident_id: UUID) -> list[Note]:
         " LEFT JOIN journal_text t ON t.id = (m.note::json ->> 'text')::uuid"
         f" WHERE m.incident_id = %s ORDER BY m.id DESC LIMIT {NOTES_MAX}"
     )
-    return [Note(row.id, row.actor, row.written_at, row.text) for row in _rows(query, [incident_id])]
+    return [Note(row.id, row.actor, row.written_at, row.text) for row in named_rows(query, [incident_id])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,17 +266,12 @@ def settled_of(incident_id: UUID) -> list[Settled]:
         f" ORDER BY opened_at DESC LIMIT {COUNT_MAX}) h"
         " WHERE closed_at IS NOT NULL GROUP BY closed_by, answer ORDER BY count DESC, closed_by, answer"
     )
-    rows = _rows(query, [incident_id])
+    rows = named_rows(query, [incident_id])
     return [Settled(row.closed_by, row.answer, row.count, row.last_at) for row in rows]
 
 
 def is_of(hold_id: UUID, incident_id: UUID) -> bool:
     """Whether this hold belongs to this incident, open or closed."""
-    return bool(_rows("SELECT 1 FROM ledger_hold WHERE id = %s AND incident_id = %s", [hold_id, incident_id]))
-
-
-def _rows(query: str, parameters: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
-    connection.ensure_connection()
-    with connection.connection.cursor(row_factory=namedtuple_row) as cursor:
-        given = dict(parameters) if isinstance(parameters, Mapping) else list(parameters)
-        return list(cursor.execute(query, given).fetchall())
+    return bool(
+        named_rows("SELECT 1 FROM ledger_hold WHERE id = %s AND incident_id = %s", [hold_id, incident_id])
+    )

@@ -9,11 +9,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-from psycopg.rows import namedtuple_row
-
 from opsledger.ledger import definitions
 from opsledger.ledger.rendering import identity_of
+from opsledger.lib.named_rows import named_rows
 from opsledger.rules.bulk import Verb
 from opsledger.rules.bulk_verbs import Chosen, why_not
 from opsledger.rules.definitions import ActionDefinition
@@ -49,18 +47,18 @@ SELECT l.id, l.team_id, l.selection_id, p.display_name AS made_by, l.made_at, l.
 
 def list_of(list_id: UUID, team_ids: Sequence[UUID]) -> ListLine | None:
     """One list; None when it does not exist for these teams."""
-    rows = _rows(f"{_LIST} WHERE l.id = %s AND l.team_id = ANY(%s)", [list_id, list(team_ids)])
+    rows = named_rows(f"{_LIST} WHERE l.id = %s AND l.team_id = ANY(%s)", [list_id, list(team_ids)])
     return ListLine(*rows[0]) if rows else None
 
 
 def lists_of(selection_id: UUID) -> list[ListLine]:
     """The lists of a selection, newest first; at most LISTS_MAX."""
     query = f"{_LIST} WHERE l.selection_id = %s ORDER BY l.id DESC LIMIT {LISTS_MAX}"
-    return [ListLine(*row) for row in _rows(query, [selection_id])]
+    return [ListLine(*row) for row in named_rows(query, [selection_id])]
 
 
 def content_of(list_id: UUID) -> bytes:
-    return bytes(_rows("SELECT content FROM ledger_referencelist WHERE id = %s", [list_id])[0].content)
+    return bytes(named_rows("SELECT content FROM ledger_referencelist WHERE id = %s", [list_id])[0].content)
 
 
 # What a list is held against
@@ -102,7 +100,7 @@ SELECT i.hold_id, i.position, h.reason, h.version <> i.version OR h.closed_at IS
 
 def targets_of(selection_id: UUID, verb: Verb) -> list[Target]:
     """The holds of a selection that are about a step. `verb`: what is to be said of them."""
-    return [_target(row, verb) for row in _rows(_TARGETS, [selection_id])]
+    return [_target(row, verb) for row in named_rows(_TARGETS, [selection_id])]
 
 
 def _target(row: Any, verb: Verb) -> Target:
@@ -222,7 +220,7 @@ SELECT r.step_id, r.body FROM ledger_steprequest r JOIN ledger_step s ON s.id = 
 
 def _with_fields(targets: list[Target]) -> list[Target]:
     """With the decisive fields of what was sent."""
-    bodies = {row.step_id: bytes(row.body) for row in _rows(_BODIES, [[one.step_id for one in targets]])}
+    bodies = {row.step_id: bytes(row.body) for row in named_rows(_BODIES, [[one.step_id for one in targets]])}
 
     def sent(one: Target) -> Target:
         fields = sent_fields(bodies.get(one.step_id), one.definition.profile.lookup)
@@ -242,7 +240,7 @@ def _taken(targets: Sequence[Target], references: Collection[str]) -> dict[str, 
     """Which of these references a create step of the destination holds already."""
     keys = {bytes.fromhex(definitions.reference_key(one)): one for one in references}
     holds = {one.step_id: str(one.hold_id) for one in targets}
-    rows = _rows(_TAKEN, [sorted({one.destination_id for one in targets}), list(keys)])
+    rows = named_rows(_TAKEN, [sorted({one.destination_id for one in targets}), list(keys)])
     return {
         keys[bytes(row.reference_key)]: Holder(row.operation_id, holds.get(row.step_id, "")) for row in rows
     }
@@ -251,7 +249,7 @@ def _taken(targets: Sequence[Target], references: Collection[str]) -> dict[str, 
 def read_of(list_id: UUID, listed: Listed) -> dict[str, Read]:
     """What was read under the references that stand alone in a list."""
     references = {row.line: row.reference for row in listed.rows if row.reference is not None}
-    rows = _rows("SELECT line, identity, why FROM ledger_readreference WHERE of_id = %s", [list_id])
+    rows = named_rows("SELECT line, identity, why FROM ledger_readreference WHERE of_id = %s", [list_id])
     return {
         references[row.line]: Read(row.identity, row.why)
         for row in rows
@@ -267,9 +265,3 @@ def masked(rows: Iterable[FieldRow], sensitive: Collection[str]) -> list[FieldRo
         return FieldRow(row.field, ours, theirs, row.match) if row.field in sensitive else row
 
     return [shown(row) for row in rows]
-
-
-def _rows(query: str, parameters: Sequence[Any]) -> list[Any]:
-    connection.ensure_connection()
-    with connection.connection.cursor(row_factory=namedtuple_row) as cursor:
-        return list(cursor.execute(query, list(parameters)).fetchall())

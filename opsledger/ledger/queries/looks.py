@@ -1,11 +1,16 @@
-"""How the lookups of a step ended: those that answered that nothing is there, apart from those that gave no answer."""
+"""Lookups: how those of a step ended (“nothing is there” apart from no answer), and which are still to come."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
 
+from opsledger.lib.named_rows import named_rows
 from opsledger.rules.matching import FOUND_NOTHING, GAVE_NO_ANSWER
+
+SCHEDULED_MAX = 10_000  # more is shown as "10,000 or more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +39,20 @@ HOW_LOOKS_ENDED = """
        coalesce(looks.made, 0) AS looks_made, coalesce(looks.found_nothing, 0) AS looks_found_nothing,
        coalesce(looks.failed, 0) AS looks_failed
 """.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Watching:
+    """What goes on without a person, for the page that has nothing to ask."""
+
+    looks: int  # scheduled lookups, at most SCHEDULED_MAX
+    next_look_at: datetime | None
+
+
+def watching(team_id: UUID) -> Watching:
+    looks = named_rows(
+        "SELECT count(*) AS count, min(act_at) AS next_at FROM (SELECT act_at FROM ledger_step"
+        f" WHERE act = 'look' AND team_id = %s ORDER BY act_at LIMIT {SCHEDULED_MAX}) x",
+        [team_id],
+    )[0]
+    return Watching(int(looks.count), looks.next_at)

@@ -8,12 +8,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-from psycopg.rows import namedtuple_row
-
 from opsledger.ledger import definitions
 from opsledger.ledger.queries.record import AttemptRecord, HoldRecord, Record, StepRecord, record_of
 from opsledger.ledger.rendering import identity_of
+from opsledger.lib.named_rows import named_rows
 from opsledger.rules.definitions import ActionDefinition, DestinationDefinition, WorkflowDefinition
 from opsledger.rules.record import Hold, Operation, Step
 
@@ -79,6 +77,10 @@ class OperationView:
     def step(self, number: int) -> StepView:
         return self.steps[number - 1]
 
+    def hold(self, hold_id: UUID | None) -> HoldView | None:
+        """The hold of this id while it is open."""
+        return next((one for one in self.holds if one.record.id == hold_id), None)
+
     @property
     def attempts(self) -> list[tuple[StepView, AttemptRecord]]:
         """Newest first."""
@@ -97,7 +99,7 @@ def operation_of(operation_id: UUID, team_ids: Sequence[UUID]) -> OperationView 
     return OperationView(
         record=record,
         workflow=definitions.workflow(record.loaded.workflow_version_id),
-        steps=[_step(row, record) for row in _rows(_STEPS, [operation_id])],
+        steps=[_step(row, record) for row in named_rows(_STEPS, [operation_id])],
         holds=sorted(holds, key=lambda one: (one.record.due_at, one.record.id)),
         now=pulse.now,
     )
@@ -131,14 +133,8 @@ class Pulse:
 
 
 def pulse_of(operation_id: UUID, team_ids: Sequence[UUID]) -> Pulse | None:
-    rows = _rows(
+    rows = named_rows(
         "SELECT team_id, version, state, now() AS now FROM ledger_operation WHERE id = %s AND team_id = ANY(%s)",
         [operation_id, list(team_ids)],
     )
     return Pulse(*rows[0]) if rows else None
-
-
-def _rows(query: str, parameters: Sequence[Any]) -> list[Any]:
-    connection.ensure_connection()
-    with connection.connection.cursor(row_factory=namedtuple_row) as cursor:
-        return list(cursor.execute(query, list(parameters)).fetchall())

@@ -7,19 +7,16 @@ show them.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-from psycopg.rows import namedtuple_row
-
 from opsledger.ledger import definitions, records
 from opsledger.ledger.queries.if_nobody import Outlook, outlooks
 from opsledger.ledger.queries.looks import HOW_LOOKS_ENDED, LOOKS_ENDED, Looks
-from opsledger.ledger.queries.operations import (
+from opsledger.ledger.queries.operation_lines import (
     NextDecision,
     OpenHold,
     StepLine,
@@ -28,6 +25,7 @@ from opsledger.ledger.queries.operations import (
 )
 from opsledger.ledger.queries.timeline import EvidenceLine, evidence_of
 from opsledger.ledger.records import Loaded
+from opsledger.lib.named_rows import named_rows
 from opsledger.lib.strict_json import loads_stored, projection
 from opsledger.rules.answers import Answer, answers_for
 from opsledger.rules.next_step import protection_of
@@ -213,7 +211,7 @@ SELECT p.display_name FROM person p JOIN membership m ON m.person_id = p.id
 
 def record_of(team_id: UUID, operation_id: UUID) -> Record | None:
     """The team's operation of this id; None when it has no such one."""
-    rows = _rows(_OPERATION, team_id, operation_id)
+    rows = named_rows(_OPERATION, [team_id, operation_id])
     if not rows:
         return None
     row, loaded = rows[0], records.load([operation_id])[operation_id]
@@ -269,7 +267,9 @@ def params_of(workflow_version_id: UUID, text: str) -> list[Param]:
 def _owner(row: Any) -> Owner:
     if row.owner_name:
         return Owner(row.owner_name, "operation", taken=True)
-    named = _rows(_WORKFLOW_OWNER, row.team_id, definitions.workflow(row.workflow_version_id).owner.lower())
+    named = named_rows(
+        _WORKFLOW_OWNER, [row.team_id, definitions.workflow(row.workflow_version_id).owner.lower()]
+    )
     if named:
         return Owner(named[0].display_name, "workflow", taken=False)
     return Owner(row.fallback_name, "team", taken=False)
@@ -277,7 +277,7 @@ def _owner(row: Any) -> Owner:
 
 def _steps(loaded: Loaded, now: datetime) -> list[StepRecord]:
     attempts: dict[int, list[AttemptRecord]] = {}
-    for row in _rows(_ATTEMPTS, loaded.id):
+    for row in named_rows(_ATTEMPTS, [loaded.id]):
         attempts.setdefault(row.step, []).append(_attempt(row))
     return [
         StepRecord(
@@ -295,7 +295,7 @@ def _steps(loaded: Loaded, now: datetime) -> list[StepRecord]:
             approved_until=row.approved_until,
             content_number=row.content_number,
         )
-        for row in _rows(_STEPS, loaded.id)
+        for row in named_rows(_STEPS, [loaded.id])
     ]
 
 
@@ -308,7 +308,7 @@ def _attempt(row: Any) -> AttemptRecord:
 
 def _holds(loaded: Loaded) -> list[HoldRecord]:
     answers = {hold.id: answers_for(loaded.record, hold) for hold in loaded.record.holds}
-    rows = _rows(_HOLDS, loaded.id)
+    rows = named_rows(_HOLDS, [loaded.id])
     still_open = [row for row in rows if row.closed_at is None]
     told = outlooks(loaded.team_id, [(row, loaded.workflow_version_id) for row in still_open], loaded.now)
     outlook_of = {row.id: outlook for row, outlook in zip(still_open, told, strict=True)}
@@ -328,12 +328,5 @@ def _events(operation_id: UUID) -> list[EventRecord]:
             row.id, row.slug, row.event_id, row.topic, row.occurred_at, row.occurred_text, row.received_at,
             row.delivery_count,
         )
-        for row in _rows(_EVENTS, operation_id)
+        for row in named_rows(_EVENTS, [operation_id])
     ]  # fmt: skip
-
-
-def _rows(query: str, *parameters: Any) -> Sequence[Any]:
-    connection.ensure_connection()
-    with connection.connection.cursor(row_factory=namedtuple_row) as cursor:
-        rows: Sequence[Any] = cursor.execute(query, parameters).fetchall()
-        return rows

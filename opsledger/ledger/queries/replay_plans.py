@@ -12,12 +12,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-from psycopg.rows import namedtuple_row
-
 from opsledger.ledger import definitions, records
 from opsledger.ledger.queries import inbox, operations
-from opsledger.ledger.queries.operations import OperationFilter
+from opsledger.ledger.queries.operation_filter import OperationFilter
 from opsledger.ledger.records import Loaded
 from opsledger.ledger.replay_plan import (
     ITEMS_MAX,
@@ -31,6 +28,7 @@ from opsledger.ledger.replay_plan import (
 )
 from opsledger.lib import collector
 from opsledger.lib.ids import new_id, public
+from opsledger.lib.named_rows import named_rows
 from opsledger.rules.next_step import protection_of
 from opsledger.rules.record import Step
 from opsledger.rules.replays import Beside, Reason, Stated, Verdict, VerdictKind, mark_of, verdict_of
@@ -63,7 +61,7 @@ def scope_of_ids(team_id: UUID, operation_ids: Sequence[UUID], words: str = "") 
     wanted = sorted(set(operation_ids))
     known = {
         row.id
-        for row in _rows(
+        for row in named_rows(
             "SELECT id FROM ledger_operation WHERE team_id = %s AND id = ANY(%s)", [team_id, wanted]
         )
     }
@@ -224,9 +222,9 @@ def besides_of(
 ) -> dict[UUID, Beside]:
     """What the verdicts need beside the records. `own`: the replay that asks, whose items do not stand in its own way."""
     ids = list(operation_ids)
-    replaced = {row.replaces_id: row.operation_id for row in _rows(_REPLACED, [ids])}
+    replaced = {row.replaces_id: row.operation_id for row in named_rows(_REPLACED, [ids])}
     others: dict[UUID, dict[int, str]] = {}
-    for row in _rows(_IN_REPLAYS, [ids, own]):
+    for row in named_rows(_IN_REPLAYS, [ids, own]):
         others.setdefault(row.operation_id, {})[row.number] = public("rpl", row.replay_id)
     stated = _stated(ids, statement) if statement is not None else {}
     return {
@@ -237,7 +235,7 @@ def besides_of(
 
 def _stated(ids: list[UUID], statement: StatementRef) -> dict[UUID, dict[int, Stated]]:
     found: dict[UUID, dict[int, Stated]] = {}
-    for row in _rows(_STATED, [statement.id, statement.digest, ids]):
+    for row in named_rows(_STATED, [statement.id, statement.digest, ids]):
         stated = Stated(statement.name, str(row.hold_id), row.attempt_count)
         found.setdefault(row.operation_id, {})[row.number] = stated
     return found
@@ -258,11 +256,11 @@ class _Known:
 
     @classmethod
     def of(cls, team_id: UUID, newest: frozenset[str], statement: StatementRef | None) -> _Known:
-        found = _rows(
+        found = named_rows(
             "SELECT id, kind, slug, current_id FROM ledger_definition WHERE team_id = %s AND current_id IS NOT NULL",
             [team_id],
         )
-        destinations = _rows(_DESTINATIONS, [team_id])
+        destinations = named_rows(_DESTINATIONS, [team_id])
         return cls(
             newest,
             {row.id: row.current_id for row in found},
@@ -324,11 +322,7 @@ def _workflows(items: Sequence[PlanItem], known: _Known) -> list[PlanWorkflow]:
 
 
 def _numbers(version_ids: set[UUID]) -> dict[UUID, int]:
-    rows = _rows("SELECT id, number FROM ledger_definitionversion WHERE id = ANY(%s)", [list(version_ids)])
+    rows = named_rows(
+        "SELECT id, number FROM ledger_definitionversion WHERE id = ANY(%s)", [list(version_ids)]
+    )
     return {row.id: row.number for row in rows}
-
-
-def _rows(query: str, parameters: Sequence[Any]) -> list[Any]:
-    connection.ensure_connection()
-    with connection.connection.cursor(row_factory=namedtuple_row) as cursor:
-        return list(cursor.execute(query, list(parameters)).fetchall())

@@ -8,10 +8,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-from psycopg.rows import namedtuple_row
-
 from opsledger.ledger.models.replays import COUNTED
+from opsledger.lib.named_rows import named_rows
 from opsledger.rules.replay_words import ItemResult, ItemState, ReplayState
 from opsledger.rules.replays import Reason, Verdict, VerdictKind
 
@@ -102,12 +100,12 @@ def page_of(team_ids: Sequence[UUID], *, before: UUID | None = None, size: int =
     """Replays of these teams, newest first: `size` and one more where there is one."""
     below = "AND r.id < %s" if before else ""
     query = f"{_LINE} WHERE r.team_id = ANY(%s) {below} ORDER BY r.id DESC LIMIT {size + 1}"
-    return [_line(row) for row in _rows(query, [list(team_ids), *([before] if before else [])])]
+    return [_line(row) for row in named_rows(query, [list(team_ids), *([before] if before else [])])]
 
 
 def replay_of(replay_id: UUID, team_ids: Sequence[UUID]) -> ReplayLine | None:
     """One replay; None when it does not exist for these teams."""
-    rows = _rows(f"{_LINE} WHERE r.id = %s AND r.team_id = ANY(%s)", [replay_id, list(team_ids)])
+    rows = named_rows(f"{_LINE} WHERE r.id = %s AND r.team_id = ANY(%s)", [replay_id, list(team_ids)])
     return _line(rows[0]) if rows else None
 
 
@@ -131,7 +129,7 @@ SELECT d.slug, d.per_second, d.waiting_count,
 def paces_of(replay_id: UUID) -> list[DestinationPace]:
     return [
         DestinationPace(row.slug, row.per_second, row.waiting_count, row.stopped)
-        for row in _rows(_PACES, [replay_id])
+        for row in named_rows(_PACES, [replay_id])
     ]
 
 
@@ -151,7 +149,7 @@ SELECT i.position, i.operation_id, o.operation_id AS own_id, o.title, i.number, 
 def items_of(replay_id: UUID, *, word: str = "", after: int = 0, size: int = ITEMS_PAGE) -> list[ItemLine]:
     """Items in the order of the plan, after a position: `size` and one more where there is one. `word`: one of WORDS."""
     matches, values = _matches(word)
-    rows = _rows(_ITEMS.format(matches=matches), [replay_id, after, *values, size + 1])
+    rows = named_rows(_ITEMS.format(matches=matches), [replay_id, after, *values, size + 1])
     return [_item(row) for row in rows]
 
 
@@ -201,10 +199,4 @@ SELECT DISTINCT r.id, r.name FROM ledger_replayitem i JOIN ledger_replay r ON r.
 
 def open_replays_of(operation_id: UUID) -> list[tuple[UUID, str]]:
     """The open replays that an operation is part of: id and name."""
-    return [(row.id, row.name) for row in _rows(_OPEN_OF_OPERATION, [operation_id])]
-
-
-def _rows(query: str, parameters: Sequence[Any]) -> list[Any]:
-    connection.ensure_connection()
-    with connection.connection.cursor(row_factory=namedtuple_row) as cursor:
-        return list(cursor.execute(query, list(parameters)).fetchall())
+    return [(row.id, row.name) for row in named_rows(_OPEN_OF_OPERATION, [operation_id])]

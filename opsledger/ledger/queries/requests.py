@@ -9,12 +9,10 @@ from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
-from django.db import connection
-from psycopg.rows import namedtuple_row
-
 from opsledger.ledger import definitions, records
 from opsledger.ledger.records import Loaded
 from opsledger.ledger.rendering import content_of, params_of, read_params, render
+from opsledger.lib.named_rows import named_rows
 from opsledger.lib.strict_json import loads_stored
 from opsledger.rules.definition_types import ParamDefinition
 from opsledger.rules.rendering import Missing, as_text, mask, mask_fields
@@ -57,10 +55,9 @@ def shown_request(
     if loaded is None:
         return None
     if content_number is not None:
-        rows = _rows(
+        rows = named_rows(
             "SELECT body FROM ledger_contentversion WHERE of_id = %s AND number = %s",
-            loaded.content_id,
-            content_number,
+            [loaded.content_id, content_number],
         )
         if not rows:
             return None
@@ -70,7 +67,7 @@ def shown_request(
 
 
 def _loaded(step_id: UUID) -> tuple[Loaded | None, int]:
-    rows = _rows("SELECT operation_id, number FROM ledger_step WHERE id = %s", step_id)
+    rows = named_rows("SELECT operation_id, number FROM ledger_step WHERE id = %s", [step_id])
     if not rows:
         return None, 0
     return records.load([rows[0].operation_id])[rows[0].operation_id], rows[0].number
@@ -148,7 +145,7 @@ def sent_or_approved_before(step_id: UUID, *, reveal: bool = False) -> ShownRequ
 
     Sensitive fields of the body are masked, and every sensitive value of the operation wherever else it stands.
     """
-    rows = _rows(_EARLIER, step_id)
+    rows = named_rows(_EARLIER, [step_id])
     if not rows:
         return None
     row = rows[0]
@@ -165,10 +162,10 @@ def sent_or_approved_before(step_id: UUID, *, reveal: bool = False) -> ShownRequ
 def _hidden_texts(loaded: Loaded) -> list[str]:
     """Every sensitive value of the operation in all its versions and revisions, longest first."""
     workflow = definitions.workflow(loaded.workflow_version_id)
-    bodies = _rows("SELECT body FROM ledger_contentversion WHERE of_id = %s", loaded.content_id)
-    revised = _rows(
+    bodies = named_rows("SELECT body FROM ledger_contentversion WHERE of_id = %s", [loaded.content_id])
+    revised = named_rows(
         "SELECT r.params FROM ledger_revision r JOIN ledger_step s ON s.id = r.step_id WHERE s.operation_id = %s",
-        loaded.id,
+        [loaded.id],
     )
     values = [
         read_params(text).get(one.name)
@@ -201,9 +198,3 @@ def _lines(request: ShownRequest) -> dict[str, str]:
     lines = {"Request": f"{request.method} {request.url}"} if request.method else {}
     lines |= {f"Header {name}": value for name, value in request.headers}
     return lines | dict(request.fields)
-
-
-def _rows(query: str, *parameters: Any) -> list[Any]:
-    connection.ensure_connection()
-    with connection.connection.cursor(row_factory=namedtuple_row) as cursor:
-        return list(cursor.execute(query, parameters).fetchall())

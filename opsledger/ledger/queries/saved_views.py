@@ -7,10 +7,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-from psycopg.rows import namedtuple_row
-
 from opsledger.ledger.models import SavedView
+from opsledger.lib.named_rows import named_rows
 
 TABS_MAX = 12  # saved views beside the built-in ones, each with its count
 COUNT_MAX = 1_000  # of the holds of one saved view; more is shown as "1,000+"
@@ -56,6 +54,4 @@ def row_of(view_id: UUID, team_id: UUID) -> SavedView | None:
 
 
 def _lines(where: str, *parameters: Any) -> list[SavedLine]:
-    connection.ensure_connection()
-    with connection.connection.cursor(row_factory=namedtuple_row) as cursor:
-        return [SavedLine(*row) for row in cursor.execute(f"{_LINES} {where}", parameters).fetchall()]
+    return [SavedLine(*row) for row in named_rows(f"{_LINES} {where}", parameters)]

@@ -9,13 +9,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-from psycopg.rows import namedtuple_row
-
 from opsledger.ledger.queries.bulk import text_of
 from opsledger.ledger.queries.lists import LISTS_MAX, Target, headings_for, identities_of, targets_of
 from opsledger.ledger.queries.replay_plans import EmptyScope, Scope
 from opsledger.ledger.replay_plan import StatementRef
+from opsledger.lib.named_rows import named_rows
 from opsledger.rules.bulk import Verb
 from opsledger.rules.list_matching import COVER_SENTENCES, Cover, covered
 from opsledger.rules.reference_list import read_list
@@ -52,14 +50,14 @@ SELECT s.id, s.team_id, s.selection_id, p.display_name AS made_by, s.made_at, s.
 
 def statement_of(statement_id: UUID, team_ids: Sequence[UUID]) -> StatementLine | None:
     """One statement; None when it does not exist for these teams."""
-    rows = _rows(f"{_STATEMENT} WHERE s.id = %s AND s.team_id = ANY(%s)", [statement_id, list(team_ids)])
+    rows = named_rows(f"{_STATEMENT} WHERE s.id = %s AND s.team_id = ANY(%s)", [statement_id, list(team_ids)])
     return _line(rows[0]) if rows else None
 
 
 def statements_of(selection_id: UUID) -> list[StatementLine]:
     """The statements about a selection, newest first; at most LISTS_MAX."""
     query = f"{_STATEMENT} WHERE s.selection_id = %s ORDER BY s.id DESC LIMIT {LISTS_MAX}"
-    return [_line(row) for row in _rows(query, [selection_id])]
+    return [_line(row) for row in named_rows(query, [selection_id])]
 
 
 def _line(row: Any) -> StatementLine:
@@ -71,7 +69,9 @@ def _line(row: Any) -> StatementLine:
 
 
 def file_of(statement_id: UUID) -> bytes:
-    return bytes(_rows("SELECT file FROM ledger_providerstatement WHERE id = %s", [statement_id])[0].file)
+    return bytes(
+        named_rows("SELECT file FROM ledger_providerstatement WHERE id = %s", [statement_id])[0].file
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def covers_of(line: StatementLine) -> list[CoverLine]:
     """Every hold of the selection: covered as it was kept; why the others are not, as they stand now."""
     targets = targets_of(line.selection_id, Verb.ABSENT)
     query = "SELECT hold_id FROM ledger_statementcover WHERE statement_id = %s"
-    kept = {row.hold_id for row in _rows(query, [line.id])}
+    kept = {row.hold_id for row in named_rows(query, [line.id])}
     others = covered([one.sought for one in targets], _identities(line, targets))
 
     def cover(one: Target) -> Cover:
@@ -103,7 +103,7 @@ def covers_of(line: StatementLine) -> list[CoverLine]:
 
 
 def _identities(line: StatementLine, targets: Sequence[Target]) -> set[str] | None:
-    listed = _rows("SELECT listed FROM ledger_providerstatement WHERE id = %s", [line.id])[0].listed
+    listed = named_rows("SELECT listed FROM ledger_providerstatement WHERE id = %s", [line.id])[0].listed
     if listed is None:
         return None
     return read_list(
@@ -114,14 +114,8 @@ def _identities(line: StatementLine, targets: Sequence[Target]) -> set[str] | No
 def scope_of_statement(line: StatementLine) -> Scope:
     """The operations of the holds that it covers."""
     query = "SELECT DISTINCT operation_id FROM ledger_statementcover WHERE statement_id = %s ORDER BY 1"
-    found = tuple(row.operation_id for row in _rows(query, [line.id]))
+    found = tuple(row.operation_id for row in named_rows(query, [line.id]))
     if not found:
         raise EmptyScope("The statement covers no hold. An empty scope is never read as “all”.")
     count = line.covered_count
     return Scope(found, f"{count:,} step{'s' if count != 1 else ''} covered by the statement {line.ref.name}")
-
-
-def _rows(query: str, parameters: Sequence[Any]) -> list[Any]:
-    connection.ensure_connection()
-    with connection.connection.cursor(row_factory=namedtuple_row) as cursor:
-        return list(cursor.execute(query, list(parameters)).fetchall())

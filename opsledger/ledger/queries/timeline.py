@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-from psycopg.rows import namedtuple_row
+from opsledger.lib.named_rows import named_rows
 
 PAGE = 200
 
@@ -64,7 +63,7 @@ class Story:
 
 def story_of(subject_id: UUID, *, before: int | None = None, size: int = PAGE) -> Story:
     """The newest `size` entries of a subject's chain, or those before the entry number `before`."""
-    rows = _rows(_ENTRIES, [subject_id, before if before is not None else 2**31 - 1, size + 1])
+    rows = named_rows(_ENTRIES, [subject_id, before if before is not None else 2**31 - 1, size + 1])
     bodies = [json.loads(row.body) for row in rows[:size]]
     texts = _texts(bodies)
     told = [
@@ -79,7 +78,7 @@ def _texts(bodies: Iterable[Mapping[str, Any]]) -> dict[str, str | None]:
     ids = [one["text"] for body in bodies for one in body.values() if _is_text(one)]
     if not ids:
         return {}
-    rows = _rows("SELECT id, text FROM journal_text WHERE id = ANY(%s)", [ids])
+    rows = named_rows("SELECT id, text FROM journal_text WHERE id = ANY(%s)", [ids])
     return {str(row.id): row.text for row in rows}
 
 
@@ -98,13 +97,13 @@ def evidence_of(operation_id: UUID) -> list[EvidenceLine]:
             row.id, row.step, row.attempt_id, row.kind, row.origin, row.received_at, row.occurred_at, row.says,
             row.sentence, row.late, row.size, row.digest, json.loads(row.facts),
         )
-        for row in _rows(_EVIDENCE, [operation_id, EVIDENCE_MAX])
+        for row in named_rows(_EVIDENCE, [operation_id, EVIDENCE_MAX])
     ]  # fmt: skip
 
 
 def content_of(evidence_id: UUID, operation_id: UUID) -> bytes | None:
     """The bytes as they were received; None when the operation has no such evidence."""
-    rows = _rows(
+    rows = named_rows(
         "SELECT content FROM ledger_evidence WHERE id = %s AND operation_id = %s", [evidence_id, operation_id]
     )
     return bytes(rows[0].content) if rows else None
@@ -126,7 +125,7 @@ def names_of(actors: Collection[str]) -> dict[str, str]:
         ("token", "SELECT id, name FROM api_token WHERE id = ANY(%s)"),
     ):
         if ids[kind]:
-            names |= {f"{kind}:{row.id}": row.name for row in _rows(query, [ids[kind]])}
+            names |= {f"{kind}:{row.id}": row.name for row in named_rows(query, [ids[kind]])}
     return names
 
 
@@ -135,9 +134,3 @@ def _uuid(text: str) -> UUID | None:
         return UUID(text)
     except ValueError:
         return None
-
-
-def _rows(query: str, parameters: Sequence[Any]) -> list[Any]:
-    connection.ensure_connection()
-    with connection.connection.cursor(row_factory=namedtuple_row) as cursor:
-        return list(cursor.execute(query, list(parameters)).fetchall())

@@ -32,4 +32,4 @@ UPDATE ledger_destination d
                                THEN now() + %(trial_every_seconds)s * interval '1 second' END
   FROM given
  WHERE d.definition_id = given.definition_id AND (d.circuit_opened_at IS NULL OR d.circuit_trial_at <= now())
-RETURNING d.definition_id, given.count, set_config('synchronous_commit', 'off', true)
+RETURNING d.definition_id, given.count, d.failures_in_a_row > 0, set_config('synchronous_commit', 'off', true)

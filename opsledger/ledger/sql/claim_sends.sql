@@ -9,10 +9,17 @@
 -- 5. The attempt is written; one open attempt per step is the table's own rule. `send_until` stays while it is open: the worker
 --    must have begun by then, however long it is held up.
 -- 6. The journal's line, as `journal.append` would write it: the operation's chain exists since it was recorded.
-WITH due AS MATERIALIZED (
+-- 7. plain: the operations to which nothing out of the ordinary has happened so far. This statement's snapshot shows them as
+--    they were claimed (the version says so), and tells what recording an ordinary reply would else have to read again.
+-- What is asked for comes as one document: a plan for unknown numbers is as good as one for known ones, and is kept.
+WITH asked AS MATERIALIZED (
+    SELECT * FROM json_to_record(%(asked)s::json) AS x(most integer, actor text, worker text, room json)
+), room AS MATERIALIZED (
+    SELECT x.* FROM asked, json_to_recordset(asked.room) AS x(destination_id uuid, count integer, failing boolean)
+), due AS MATERIALIZED (
     SELECT DISTINCT ON (s.operation_id) s.operation_id, s.id, s.revision, s.act_at, s.lateness_waived,
            room.destination_id, room.count
-      FROM unnest(%(destinations)s::uuid[], %(counts)s::int[]) AS room(destination_id, count)
+      FROM room
      CROSS JOIN LATERAL (
            SELECT s.operation_id, s.id, s.revision, s.act_at, s.lateness_waived
              FROM ledger_step s
@@ -29,7 +36,7 @@ WITH due AS MATERIALIZED (
        AND (o.not_after IS NULL OR o.not_after > now() OR o.attempt_count > 0
             OR o.id IN (SELECT operation_id FROM due WHERE lateness_waived))
      ORDER BY o.id
-     LIMIT %(limit)s
+     LIMIT (SELECT most FROM asked)
        FOR UPDATE SKIP LOCKED
 ), chosen AS MATERIALIZED (
     SELECT id, revision, not_after FROM (
@@ -55,11 +62,12 @@ WITH due AS MATERIALIZED (
     UPDATE ledger_operation o
        SET attempt_count = o.attempt_count + 1, version = o.version + 1, updated_at = now()
       FROM claimed WHERE o.id = claimed.operation_id
+    RETURNING o.id, o.version
 ), opened AS (
     INSERT INTO ledger_attempt (id, operation_id, step_id, number, revision, worker, opened_at, lease_ends_at,
                                 phase, error, sentence)
-    SELECT gen_random_uuid(), c.operation_id, c.id, c.attempt_count, c.revision, %(worker)s, now(), c.act_at, '', '', ''
-      FROM claimed c
+    SELECT gen_random_uuid(), c.operation_id, c.id, c.attempt_count, c.revision, asked.worker, now(), c.act_at, '', '', ''
+      FROM claimed c, asked
     RETURNING id, step_id, number, opened_at, lease_ends_at
 ), sent AS MATERIALIZED (
     SELECT opened.id AS attempt_id, opened.number AS attempt_number, opened.opened_at, opened.lease_ends_at,
@@ -81,11 +89,34 @@ WITH due AS MATERIALIZED (
     UPDATE journal_chain c
        SET length = c.length + 1,
            head = journal_hash(c.head, c.subject_kind, c.subject_id, c.length + 1, now(), 'attempt_opened',
-                               'worker:' || %(worker)s::text, line.body)
-      FROM line WHERE c.subject_id = line.operation_id
-    RETURNING c.subject_id, c.subject_kind, c.length, c.head, line.body
+                               asked.actor, line.body)
+      FROM line, asked WHERE c.subject_id = line.operation_id
+    RETURNING c.subject_id, c.subject_kind, c.length, c.head, asked.actor, line.body
 ), entered AS (
     INSERT INTO journal_entry (subject_id, seq, subject_kind, at, kind, actor, body, hash)
-    SELECT subject_id, length, subject_kind, now(), 'attempt_opened', 'worker:' || %(worker)s::text, body, head FROM chained
+    SELECT subject_id, length, subject_kind, now(), 'attempt_opened', actor, body, head FROM chained
+), plain AS MATERIALIZED (
+    SELECT o.id, counted.version, o.team_id, o.operation_id AS operation_text_id, o.workflow_version_id, p.params, steps.*
+      FROM counted
+      JOIN claimed c ON c.operation_id = counted.id
+      JOIN ledger_operation o ON o.id = counted.id AND o.version = counted.version - 1
+      LEFT JOIN ledger_operationparams p ON p.operation_id = o.id AND c.number < o.step_count
+     CROSS JOIN LATERAL (
+           SELECT array_agg(s.id::text) AS step_ids, array_agg(s.destination_version_id) AS destination_version_ids,
+                  array_agg(s.identity) AS identities, array_agg(s.reference) AS step_references,
+                  bool_and(CASE WHEN s.number < c.number THEN s.state = 'confirmed' AND s.attempt_count = 1
+                                WHEN s.number = c.number THEN s.state = 'ready' AND s.attempt_count = 0
+                                ELSE s.state = 'waiting' AND s.attempt_count = 0 AND s.request_digest IS NULL END
+                           AND s.revision = 1 AND s.tries_extra = 0 AND s.not_before IS NULL AND s.accepted_at IS NULL
+                           AND s.unknown_at IS NULL AND s.looks = 0 AND s.looks_none = 0 AND s.looked_at IS NULL
+                           AND s.look_at IS NULL AND s.not_ours = '[]' AND s.record_changed IS NULL
+                           AND s.content_number IS NULL AND s.approved_digest IS NULL AND s.approved_until IS NULL
+                           AND NOT (s.rejection_waived OR s.lateness_waived OR s.final_waived OR s.never_known OR s.go_on_after
+                                    OR s.integrity_alarm OR s.answered_with_error OR s.approval_needed OR s.resend_asked
+                                    OR s.look_applies)) AS are_plain
+             FROM (SELECT * FROM ledger_step s WHERE s.operation_id = o.id ORDER BY s.number) s) steps
+     WHERE o.state = 'running' AND NOT o.cancelled AND o.not_after IS NULL AND o.content_id IS NULL AND steps.are_plain
 )
-SELECT * FROM sent
+SELECT sent.*, room.failing, plain.version, plain.team_id, plain.operation_text_id, plain.workflow_version_id, plain.params, plain.step_ids,
+       plain.destination_version_ids, plain.identities, plain.step_references
+  FROM sent JOIN room ON room.destination_id = sent.destination_id LEFT JOIN plain ON plain.id = sent.operation_id

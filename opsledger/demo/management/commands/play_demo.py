@@ -21,8 +21,8 @@ from opsledger.demo.people import FIRST_OWNER, OPERATOR, SECOND_OWNER, TEAM
 from opsledger.demo.play import Doors, interfere, leave_to_be_approved, play, write_letters
 from opsledger.destinations.sandbox.client import SandboxControl
 from opsledger.ledger.actions.assignment import NewRule, add_rule
+from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.sending import switch_sending
-from opsledger.ledger.actions.settle import By
 from opsledger.ledger.models import Operation
 
 NAME = "demo automation"

@@ -13,7 +13,7 @@ from opsledger.accounts import actions
 from opsledger.accounts.models import Person, Team
 from opsledger.accounts.permissions import Role
 from opsledger.ledger.actions.approvers import settle_approvers_changed_here
-from opsledger.ledger.actions.settle import By
+from opsledger.ledger.actions.deciding import By
 
 
 class Command(BaseCommand):
