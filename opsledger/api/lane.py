@@ -15,6 +15,7 @@ from django.core.handlers.wsgi import WSGIHandler
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.middleware.security import SecurityMiddleware
+from django.urls import ResolverMatch
 
 from opsledger.lib.request_log import RequestLogMiddleware
 
@@ -55,6 +56,17 @@ class _Handler(WSGIHandler):
         for layer in (guarded, SecurityMiddleware, RequestLogMiddleware):
             chain = convert_exception_to_response(layer(chain))
         self._middleware_chain = chain
+        self._known: dict[str, ResolverMatch] = {}
+
+    def resolve_request(self, request: HttpRequest) -> ResolverMatch:
+        """As Django does; an address that holds nothing of the caller's is looked for once. One with a name has few."""
+        known = self._known.get(request.path_info)
+        if known is None:
+            known = super().resolve_request(request)
+            if known.url_name and not known.kwargs:
+                self._known[request.path_info] = known
+        request.resolver_match = known
+        return known
 
 
 def with_lane(console: WSGIApplication) -> WSGIApplication:

@@ -75,10 +75,7 @@ def _fraction(value: Decimal | float) -> str:
 
 def digest(*parts: bytes) -> bytes:
     """SHA-256 over the parts, each with its length in front, so that ("a", "bc") and ("ab", "c") differ."""
-    fed: list[bytes] = []
-    for part in parts:
-        fed += (len(part).to_bytes(8, "big"), part)
-    return hashlib.sha256(b"".join(fed)).digest()
+    return hashlib.sha256(b"".join([len(part).to_bytes(8, "big") + part for part in parts])).digest()
 
 
 def hex_digest(*parts: bytes) -> str:

@@ -11,9 +11,9 @@ import pytest
 from api_world import World, wanted
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections
-from django.test import override_settings
+from django.test import RequestFactory, override_settings
 
-from opsledger.api.lane import with_lane
+from opsledger.api.lane import _Handler, with_lane
 
 NEEDED = {
     "Content-Length", "Content-Security-Policy", "Cross-Origin-Opener-Policy", "Referrer-Policy", "X-Content-Type-Options",
@@ -107,3 +107,21 @@ def test_plain_http_is_redirected_where_https_is_asked_for(world: World) -> None
 )
 def test_everything_else_goes_the_console_s_way(path: str) -> None:
     assert ask("GET", path)[0] == 299
+
+
+def test_an_address_is_found_again_and_no_other_with_it(world: World) -> None:
+    handler = _Handler()
+    handler.load_middleware()
+    for _ in range(2):
+        found = [handler.resolve_request(RequestFactory().post(path)) for path in ASKED]
+        assert [match.url_name for match in found] == [
+            "record_operation",
+            "record_batch",
+            "read_operation",
+            None,
+        ]
+        assert [match.kwargs for match in found] == [{}, {}, {"operation": "op_1"}, {}]
+    assert set(handler._known) == {"/api/v1/operations", "/api/v1/operations/batch"}
+
+
+ASKED = ["/api/v1/operations", "/api/v1/operations/batch", "/api/v1/operations/op_1", "/api/v1/nothing"]

@@ -7,7 +7,9 @@ from uuid import UUID
 
 import pytest
 from django.db import DataError, connection
+from psycopg import _queries
 
+from opsledger.ledger.sql import statement
 from opsledger.lib.columns import Byteas, Column, Smallints, Texts, Uuids
 
 pytestmark = pytest.mark.django_db
@@ -46,3 +48,8 @@ def test_what_no_column_can_hold_is_refused() -> None:
         Texts(["\ud83d"])
     with connection.cursor() as cursor, pytest.raises(DataError, match="0x00"):
         cursor.execute("SELECT %s", [Texts(["\x00"])])
+
+
+def test_the_statement_of_intake_is_short_enough_to_be_remembered() -> None:
+    """A longer one is taken apart for each operation, which costs as much as everything else about it."""
+    assert len(statement("open_operations")) <= _queries.MAX_CACHED_STATEMENT_LENGTH

@@ -73,10 +73,6 @@ class NewStep:
     identity: str
     request: Outgoing | None  # as far as it is rendered; one that still waits for its approval is not
 
-    @property
-    def request_digest(self) -> str | None:
-        return self.request.request.digest if self.request is not None else None
-
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -236,16 +232,17 @@ def _new_step(loaded: Loaded, step: Step) -> NewStep:
 
 
 def columns_of(rows: Sequence[Row]) -> dict[str, Any]:
-    """What `open_operations.sql` takes: a column for each own value of operations, steps and requests."""
-    moulds = {text: number for number, text in enumerate(dict.fromkeys(row.common for row in rows), start=1)}
-    placed = [(moulds[row.common], row.id) for row in rows]
-    steps = [(*place, step) for place, row in zip(placed, rows, strict=True) for step in row.steps]
-    requests = [(id_, step.id, step.request) for _, id_, step in steps if step.request is not None]
-    outgoing = [request.request for _, _, request in requests]
+    """What `open_operations.sql` takes: a column for each own value of operations, and of steps with their requests."""
+    moulds = {
+        text: number for number, text in enumerate(dict.fromkeys([row.common for row in rows]), start=1)
+    }
+    steps = [step for row in rows for step in row.steps]
+    outgoing = [step.request for step in steps]
+    requests = [one.request if one else None for one in outgoing]
     return {
         "moulds": f"[{','.join(moulds)}]",
         "ids": Uuids([row.id for row in rows]),
-        "id_moulds": Smallints([mould for mould, _ in placed]),
+        "id_moulds": Smallints([moulds[row.common] for row in rows]),
         "operation_ids": Texts([row.operation_id for row in rows]),
         "titles": Texts([row.title for row in rows]),
         "digests": Byteas([row.digest for row in rows]),
@@ -254,20 +251,16 @@ def columns_of(rows: Sequence[Row]) -> dict[str, Any]:
         "replaced": Uuids([row.replaces for row in rows]),
         "params": Texts([row.params for row in rows]),
         "lines": Texts([row.line for row in rows]),
-        "step_ids": Uuids([step.id for _, _, step in steps]),
-        "step_moulds": Smallints([mould for mould, _, _ in steps]),
-        "step_operations": Uuids([id_ for _, id_, _ in steps]),
-        "numbers": Smallints([step.number for _, _, step in steps]),
-        "identities": Texts([step.identity for _, _, step in steps]),
-        "request_digests": Texts([step.request_digest for _, _, step in steps]),
-        "request_steps": Uuids([step_id for _, step_id, _ in requests]),
-        "request_operations": Uuids([id_ for id_, _, _ in requests]),
-        "methods": Texts([one.method for one in outgoing]),
-        "urls": Texts([one.url for one in outgoing]),
-        "headers": Texts([json.dumps(one.headers) for one in outgoing]),
-        "bodies": Byteas([one.body for one in outgoing]),
-        "keys": Texts([request.key for _, _, request in requests]),
-        "sent_digests": Texts([one.digest for one in outgoing]),
-        "content_digests": Texts([one.content_digest for one in outgoing]),
-        "holds": json.dumps([hold for row in rows for hold in row.holds]),
+        "step_ids": Uuids([step.id for step in steps]),
+        "step_operations": Uuids([row.id for row in rows for _ in row.steps]),
+        "step_moulds": Smallints([moulds[row.common] for row in rows for _ in row.steps]),
+        "numbers": Smallints([step.number for step in steps]),
+        "identities": Texts([step.identity for step in steps]),
+        "methods": Texts([one.method if one else None for one in requests]),
+        "urls": Texts([one.url if one else None for one in requests]),
+        "headers": Texts([json.dumps(one.headers) if one else None for one in requests]),
+        "bodies": Byteas([one.body if one else None for one in requests]),
+        "keys": Texts([one.key if one else None for one in outgoing]),
+        "request_digests": Texts([one.digest if one else None for one in requests]),
+        "content_digests": Texts([one.content_digest if one else None for one in requests]),
     }

@@ -1,13 +1,14 @@
 """Opening operations: one statement for any number of them, with the unique constraint as referee.
 
 1. The record is built and brought to rest by the rules: first step ready, its request rendered.
-2. INSERT … ON CONFLICT DO NOTHING writes operation, parameters, steps, requests, holds and the journal's first line.
+2. INSERT … ON CONFLICT DO NOTHING writes operation, parameters, steps, requests and the journal's first line; then holds.
 3. What came back was new. The others are compared in a second statement (in the same one the loser would see nothing):
    the same digest is the same operation again, another one is a conflict that names the fields.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -50,18 +51,22 @@ class Opened:
 def open_operations(wanted: Sequence[NewOperation]) -> list[Opened]:
     """Records intended operations. In order, one answer each; a conflict spoils no other. Call it outside transactions.
 
-    Everything of an operation is written by one statement, which is a transaction of its own. Only links to events need
-    a second one that commits with it.
+    Nearly everything of an operation is written by one statement, which is a transaction of its own. Only holds and links
+    to events need others that commit with it.
     """
-    if not any(one.event_id for one in wanted):
-        return open_operations_here(wanted)
+    rows = _rows(wanted)
+    if not any(one.event_id for one in wanted) and not any(row.holds for row in rows):
+        return _open(wanted, rows)
     with transaction.atomic(durable=True):
-        return open_operations_here(wanted)
+        return _open(wanted, rows)
 
 
 def open_operations_here(wanted: Sequence[NewOperation]) -> list[Opened]:
     """The same inside a transaction that the caller has opened (an event and its operation commit together)."""
-    rows = _rows(wanted)
+    return _open(wanted, _rows(wanted))
+
+
+def _open(wanted: Sequence[NewOperation], rows: Sequence[Row]) -> list[Opened]:
     new = _insert(rows)
     answers = [Opened(row.id, row.state, True) if row.id in new else None for row in rows]
     again = [index for index, answer in enumerate(answers) if answer is None]
@@ -94,7 +99,11 @@ def _insert(rows: Sequence[Row]) -> set[UUID]:
         return set()
     with connection.cursor() as cursor:
         cursor.execute(statement("open_operations"), columns_of(rows))
-        return {row[0] for row in cursor.fetchall()}
+        new = {row[0] for row in cursor.fetchall()}
+        holds = [hold for row in rows if row.id in new for hold in row.holds]
+        if holds:
+            cursor.execute(statement("new_holds"), [json.dumps(holds)])
+    return new
 
 
 def _known(again: Sequence[NewOperation]) -> dict[tuple[UUID, str], Any]:

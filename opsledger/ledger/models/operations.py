@@ -49,8 +49,12 @@ class Operation(models.Model):
     first_event = models.ForeignKey(
         Event, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
-    content = models.ForeignKey(Content, null=True, on_delete=models.PROTECT, related_name="operations")
-    replaces = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="replaced_by")
+    content = models.ForeignKey(
+        Content, null=True, on_delete=models.PROTECT, related_name="operations", db_index=False
+    )
+    replaces = models.ForeignKey(
+        "self", null=True, on_delete=models.PROTECT, related_name="replaced_by", db_index=False
+    )
     not_after = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
@@ -91,6 +95,10 @@ class Operation(models.Model):
                 fields=["content", "id"],
                 condition=Q(ended_at__isnull=True, content__isnull=False),
                 name="operation_open_by_content",
+            ),
+            models.Index(fields=["content"], condition=Q(content__isnull=False), name="operation_by_content"),
+            models.Index(
+                fields=["replaces"], condition=Q(replaces__isnull=False), name="operation_by_replaced"
             ),
             models.Index(
                 fields=["team", "operation_id"],

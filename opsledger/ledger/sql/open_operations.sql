@@ -1,24 +1,24 @@
--- Operations with everything that belongs to them. What many of them share comes once (`moulds`), their own values come as
--- columns of arrays, a place in each for one operation, one step, one request; `mould` says which one it was cast in, counted
--- from 1. The unique constraint decides who is first, of two at once the one with the lower id; what is returned was new. Rows
--- of a loser are not written at all.
+-- Operations with everything that belongs to them but holds. What many of them share comes once (`moulds`, by the names of the
+-- tables' columns), their own values come as columns of arrays, a place in each for one operation, one step with its request;
+-- `mould` says which one it was cast in, counted from 1. The unique constraint decides who is first, of two at once the one with
+-- the lower id; what is returned was new. Rows of a loser are not written at all.
 WITH mould AS MATERIALIZED (
-    SELECT m.number, x.*
-      FROM json_array_elements(%(moulds)s::json) WITH ORDINALITY AS m(body, number), json_to_record(m.body) AS x(
-           team_id uuid, workflow_version_id uuid, workflow_slug text, state text, content_id uuid, not_after timestamptz,
-           created_at timestamptz, step_count smallint, actor text, steps json)
+    SELECT m.number, m.body ->> 'actor' AS actor, m.body -> 'steps' AS steps, o.*
+      FROM json_array_elements(%(moulds)s::json) WITH ORDINALITY AS m(body, number),
+           json_populate_record(NULL::ledger_operation, m.body) AS o
 ), mould_step AS MATERIALIZED (
-    SELECT mould.number AS mould, mould.team_id, s.*
-      FROM mould, json_to_recordset(mould.steps) AS s(
-           number smallint, name text, title text, destination_id uuid, destination_version_id uuid, destination_slug text,
-           action text, performer text, state text, approval_needed boolean, content_number integer, act text,
-           ready_at timestamptz, act_at timestamptz, tries_max integer, lease_seconds double precision,
-           total_seconds double precision)
+    SELECT mould.number AS mould, mould.team_id AS team, s.*
+      FROM mould, json_populate_recordset(NULL::ledger_step, mould.steps) AS s
 ), doc AS MATERIALIZED (
     SELECT *
       FROM unnest(%(ids)s, %(id_moulds)s, %(operation_ids)s, %(titles)s, %(digests)s, %(owners)s, %(events)s, %(replaced)s,
                   %(params)s, %(lines)s)
         AS x(id, mould, operation_id, title, digest, owner_id, first_event_id, replaces_id, params, line)
+), step_doc AS MATERIALIZED (
+    SELECT *
+      FROM unnest(%(step_ids)s, %(step_operations)s, %(step_moulds)s, %(numbers)s, %(identities)s,
+                  %(methods)s, %(urls)s, %(headers)s, %(bodies)s, %(keys)s, %(request_digests)s, %(content_digests)s)
+        AS x(id, operation_id, mould, number, identity, method, url, headers, body, key, digest, content_digest)
 ), inserted AS (
     INSERT INTO ledger_operation (id, team_id, operation_id, title, workflow_version_id, workflow_slug, digest, state, version,
                                   cancelled, owner_id, content_id, first_event_id, replaces_id, not_after, created_at, updated_at,
@@ -42,34 +42,17 @@ WITH mould AS MATERIALIZED (
                              not_ours, integrity_alarm, record_changed, answered_with_error,
                              approval_needed, content_number, act, act_at, attempt_count,
                              tries_used, tries_max, lease_seconds, total_seconds)
-    SELECT s.id, m.team_id, s.operation_id, m.number, m.name, s.identity, m.title, m.destination_id, m.destination_version_id,
-           m.destination_slug, m.action, m.performer, m.state, 1, s.request_digest, 0, m.ready_at,
+    SELECT s.id, m.team, s.operation_id, m.number, m.name, s.identity, m.title, m.destination_id, m.destination_version_id,
+           m.destination_slug, m.action, m.performer, m.state, 1, s.digest, 0, m.ready_at,
            0, 0, false, false, false, false, false, '[]', false, NULL, false, m.approval_needed, m.content_number, m.act, m.act_at, 0,
            0, m.tries_max, m.lease_seconds, m.total_seconds
-      FROM unnest(%(step_ids)s, %(step_moulds)s, %(step_operations)s, %(numbers)s, %(identities)s, %(request_digests)s)
-        AS s(id, mould, operation_id, number, identity, request_digest)
-      JOIN mould_step m ON m.mould = s.mould AND m.number = s.number
+      FROM step_doc s JOIN mould_step m ON m.mould = s.mould AND m.number = s.number
      WHERE s.operation_id NOT IN (SELECT id FROM lost)
 ), requests AS (
     INSERT INTO ledger_steprequest (step_id, revision, method, url, headers, body, idempotency_key, digest, content_digest,
                                     rendered_at)
-    SELECT r.step_id, 1, r.method, r.url, r.headers, r.body, r.idempotency_key, r.digest, r.content_digest, now()
-      FROM unnest(%(request_steps)s, %(request_operations)s, %(methods)s, %(urls)s, %(headers)s, %(bodies)s, %(keys)s,
-                  %(sent_digests)s, %(content_digests)s)
-        AS r(step_id, operation_id, method, url, headers, body, idempotency_key, digest, content_digest)
-     WHERE r.operation_id NOT IN (SELECT id FROM lost)
-), holds AS (
-    INSERT INTO ledger_hold (id, team_id, operation_id, step_id, reason, version, opened_at, due_at, closed_by, answer,
-                             owner_id, facts, if_nobody, title, operation_text_id, destination_slug, action, workflow_slug)
-    SELECT h.id, h.team_id, h.operation_id, h.step_id, h.reason, 1, now(), now() + h.due_seconds * interval '1 second',
-           '', '', CASE WHEN h.falls_back THEN (SELECT fallback_owner_id FROM team t WHERE t.id = h.team_id)
-                        ELSE h.owner_id END, h.facts, h.if_nobody, h.title, h.operation_text_id, h.destination_slug, h.action,
-           h.workflow_slug
-      FROM json_to_recordset(%(holds)s::json) AS h(
-           id uuid, team_id uuid, operation_id uuid, step_id uuid, reason text, due_seconds integer, owner_id uuid,
-           falls_back boolean, facts text, if_nobody text, title text, operation_text_id text, destination_slug text, action text,
-           workflow_slug text)
-     WHERE h.operation_id NOT IN (SELECT id FROM lost)
+    SELECT id, 1, method, url, headers, body, key, digest, content_digest, now()
+      FROM step_doc WHERE digest IS NOT NULL AND operation_id NOT IN (SELECT id FROM lost)
 ), line AS MATERIALIZED (
     SELECT doc.id, mould.actor, doc.line,
            journal_hash('\x0000000000000000000000000000000000000000000000000000000000000000'::bytea,
