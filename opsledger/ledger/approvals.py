@@ -223,6 +223,7 @@ class Asked:
     of_id: UUID | None
     content_number: int | None
     recorder: str = ""  # who recorded the operation, where its journal does not say so yet
+    revisers: tuple[str, ...] = ()  # who changed the request, where its revision is not written yet
 
 
 def barred(asked: Sequence[Asked]) -> dict[UUID, dict[UUID, str]]:
@@ -235,6 +236,7 @@ def barred(asked: Sequence[Asked]) -> dict[UUID, dict[UUID, str]]:
     for one in asked:
         people = {recorded[one.operation_id]: "recorded it"} if one.operation_id in recorded else {}
         people |= dict.fromkeys(by_revision.get(one.step_id, ()), "changed its request")
+        people |= {who: "changed its request" for actor in one.revisers if (who := _person(actor))}
         found[one.step_id] = people | by_version.get((one.of_id, one.content_number), {})
     return found
 
@@ -252,11 +254,16 @@ def barred_at(hold_ids: Collection[UUID]) -> dict[UUID, Collection[UUID]]:
     return {row.id: unable[row.step_id].keys() for row in rows}
 
 
-def without_approver(asked: Sequence[Asked]) -> set[UUID]:
-    """The steps whose request nobody of the team may approve as things stand. It is never approved silently."""
+def without_approver(
+    asked: Sequence[Asked], unable: Mapping[UUID, Mapping[UUID, str]] | None = None
+) -> set[UUID]:
+    """The steps whose request nobody of the team may approve as things stand. It is never approved silently.
+
+    `unable`: what `barred` says of them, where it was asked already.
+    """
     if not asked:
         return set()
-    able, unable = approvers({one.team_id for one in asked}), barred(asked)
+    able, unable = approvers({one.team_id for one in asked}), unable or barred(asked)
     return {one.step_id for one in asked if able[one.team_id] <= unable[one.step_id].keys()}
 
 

@@ -81,6 +81,9 @@ class Loaded:
     contents: dict[int, str] = field(default_factory=dict)  # stored text of content versions, by number
     revised: dict[int, str] = field(default_factory=dict)  # per step: parameters that its revision changed
     renderings: dict[int, rendering.Outgoing] = field(default_factory=dict)
+    unable: dict[int, frozenset[UUID]] = field(
+        default_factory=dict
+    )  # per step that asks now: who may not approve it
 
     def number_of(self, step_id: UUID) -> int:
         return next(number for number, known in self.step_ids.items() if known == step_id)

@@ -179,6 +179,35 @@ def test_rules_applied_by_hand_pass_over_whoever_may_not_give_that_approval(
     assert counted == {first: 1, second: 1}
 
 
+@pytest.mark.parametrize("makes", BARRED, ids=[one.__name__ for one in BARRED])
+def test_what_opens_passes_over_whoever_may_not_give_that_approval(
+    scenes: Scenes, makes: Callable[[Scenes, Person], None]
+) -> None:
+    maria, jon = scenes.member("Maria", Role.OWNER), scenes.member("Jon", Role.OWNER)
+    add(scenes, maria)
+    last = add(scenes, jon)
+    makes(scenes, maria)
+    hold = Hold.objects.get(reason="approval_needed", closed_at=None)
+    assert hold.owner_id == jon.pk
+    given = {"owner": str(jon.pk), "rule": str(last), "position": 2}
+    assert given in [one for entry in Entry.objects.all() for one in given_in(entry) if one["position"] == 2]
+
+
+def given_in(entry: Entry) -> list[dict[str, Any]]:
+    return list((json.loads(entry.body).get("given") or {}).values())
+
+
+def test_what_the_only_owner_changed_says_that_nobody_may_approve_it(scenes: Scenes) -> None:
+    changed(scenes, scenes.owner)
+    hold = Hold.objects.get(reason="approval_needed", closed_at=None)
+    assert (json.loads(hold.facts)["nobody_may_approve"], hold.owner) == (True, scenes.owner)
+    jon = scenes.member("Jon", Role.OWNER)
+    Hold.objects.filter(pk=hold.pk).update(closed_at=timezone.now(), closed_by="superseded")
+    changed(scenes, jon)
+    hold = Hold.objects.get(reason="approval_needed", closed_at=None)
+    assert (json.loads(hold.facts)["nobody_may_approve"], hold.owner) == (False, None)
+
+
 def test_a_rule_for_approvals_alone_names_an_owner(scenes: Scenes) -> None:
     maria, jon = scenes.member("Maria", Role.OPERATOR), scenes.member("Jon", Role.OWNER)
     with pytest.raises(Refused, match="Only an owner of the team approves") as why:

@@ -20,7 +20,7 @@ from django.db import connection, transaction
 from opsledger.journal.append import Line, append, body
 from opsledger.ledger import assignment, definitions, records
 from opsledger.ledger.actions.references import belongs_to_one, references_of
-from opsledger.ledger.approvals import Asked, without_approver
+from opsledger.ledger.approvals import Asked, barred, without_approver
 from opsledger.ledger.records import Loaded
 from opsledger.ledger.sql import statement
 from opsledger.lib.ids import new_id
@@ -98,7 +98,8 @@ def change_here(changes: Mapping[UUID, Change]) -> dict[UUID, Changed]:
         changed = Changed(whole, after)
         done[operation_id] = changed
         writing.append((one, changed))
-    name_unapprovable([changed for _, changed in writing])
+    revising = {c.loaded.id: _revisers(one) for one, c in writing if one.revision_kind == "revised"}
+    name_unapprovable([changed for _, changed in writing], revisers=revising)
     _write(writing)
     return done
 
@@ -129,11 +130,24 @@ def _freed(before: Operation, after: Operation, target: int) -> bool:
     )
 
 
-def name_unapprovable(written: Iterable[Changed], recorders: Mapping[UUID, str] | None = None) -> None:
+def _revisers(one: Change) -> tuple[str, ...]:
+    """Who has a hand in the revision that is written with this change, as the journal writes them."""
+    return (one.actor, *([f"person:{one.author_person}"] if one.author_person else []))
+
+
+def name_unapprovable(
+    written: Iterable[Changed],
+    recorders: Mapping[UUID, str] | None = None,
+    revisers: Mapping[UUID, tuple[str, ...]] | None = None,
+) -> None:
     """Says in the new questions *approval needed* where nobody of the team may answer them; `hold_row` gives these to
-    the team's fallback owner."""
+    the team's fallback owner, and the others to nobody who may not answer.
+
+    `recorders`, `revisers`: by operation, where its rows do not say so yet.
+    """
     asking = [
         (
+            c.loaded,
             hold,
             Asked(
                 c.loaded.team_id,
@@ -141,15 +155,22 @@ def name_unapprovable(written: Iterable[Changed], recorders: Mapping[UUID, str] 
                 c.loaded.step_ids[hold.step],
                 *_content_shown(c, hold),
                 (recorders or {}).get(c.loaded.id, ""),
+                (revisers or {}).get(c.loaded.id, ()) if _is_revised(c, hold) else (),
             ),
         )
         for c in written
         for hold in c.after.holds
         if hold.reason is HoldReason.APPROVAL_NEEDED and NOBODY_MAY not in hold.facts
     ]
-    nobody = without_approver([asked for _, asked in asking])
-    for hold, asked in asking:
+    unable = barred([asked for *_, asked in asking]) if asking else {}
+    nobody = without_approver([asked for *_, asked in asking], unable)
+    for loaded, hold, asked in asking:
         hold.facts = {**hold.facts, NOBODY_MAY: asked.step_id in nobody}
+        loaded.unable[hold.step] = frozenset(unable[asked.step_id])
+
+
+def _is_revised(changed: Changed, hold: Hold) -> bool:
+    return changed.after.step(hold.step).revision != changed.loaded.record.step(hold.step).revision
 
 
 def _name_sources(one: Change, loaded: Loaded, after: Operation) -> None:
@@ -413,7 +434,9 @@ def hold_row(changed: Changed, hold: Hold) -> dict[str, Any]:
     falls_back = bool(hold.facts.get(NOBODY_MAY))
     given = None
     if loaded.owner_id is None and not falls_back:
-        given = assignment.given_to(loaded.team_id, loaded.workflow_slug, step.destination, hold.reason.value)
+        unable = loaded.unable.get(hold.step, frozenset())
+        about = (loaded.workflow_slug, step.destination, hold.reason.value)
+        given = assignment.given_to(loaded.team_id, *about, unable)
     owner = given.owner if given else loaded.owner_id
     return {
         "id": hold.id,
