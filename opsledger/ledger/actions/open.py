@@ -29,11 +29,15 @@ from opsledger.ledger.actions.new_operations import (
     content_part_of,
     row_of,
 )
+from opsledger.ledger.actions.together import Together
 from opsledger.ledger.clock import lately_now
 from opsledger.ledger.definitions import workflow
 from opsledger.ledger.records import Loaded, lock
 from opsledger.ledger.sql import statement
 from opsledger.rules.identity import canonical_json, operation_digest
+
+FEW = 8  # rows of one caller; more of them are a batch by themselves
+TOGETHER_MAX = 64
 
 __all__ = ["NewOperation", "Opened", "ShownContent", "open_operations", "open_operations_here"]
 
@@ -94,9 +98,15 @@ def _name_unapprovable(begun: Sequence[tuple[Loaded, str]]) -> None:
 
 
 def _insert(rows: Sequence[Row]) -> set[UUID]:
-    """Which of them are new and written now."""
+    """Which of them are new and written now. Callers of few rows who come at the same moment share a statement."""
     if not rows:
         return set()
+    if connection.in_atomic_block or len(rows) > FEW:
+        return _write(rows)
+    return _insert_together(rows)
+
+
+def _write(rows: Sequence[Row]) -> set[UUID]:
     with connection.cursor() as cursor:
         cursor.execute(statement("open_operations"), columns_of(rows))
         new = {row[0] for row in cursor.fetchall()}
@@ -104,6 +114,9 @@ def _insert(rows: Sequence[Row]) -> set[UUID]:
         if holds:
             cursor.execute(statement("new_holds"), [json.dumps(holds)])
     return new
+
+
+_insert_together = Together(_write, most=TOGETHER_MAX)
 
 
 def _known(again: Sequence[NewOperation]) -> dict[tuple[UUID, str], Any]:

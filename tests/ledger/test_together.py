@@ -1,0 +1,100 @@
+"""What callers want at the same moment is written by one of them for all, and nobody fails by somebody else's rows."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import pytest
+
+from opsledger.ledger.actions.together import Together
+
+
+class Desk:
+    """Writes what it is given, when it is let; a row that says so is refused."""
+
+    def __init__(self) -> None:
+        self.written: list[list[str]] = []
+        self.began, self.go_on = threading.Semaphore(0), threading.Semaphore(0)
+
+    def write(self, rows: Sequence[str]) -> set[str]:
+        self.written.append(list(rows))
+        self.began.release()
+        assert self.go_on.acquire(timeout=20)
+        if "bad" in rows:
+            raise ValueError("bad")
+        return set(rows)
+
+
+def at_once(desk: Desk, together: Together[str, set[str]], callers: Iterable[list[str]]) -> list[Any]:
+    """The first begins to write; the others come while it does. What each is given, or what it raised."""
+    found: list[Any] = []
+    threads: list[threading.Thread] = []
+
+    def run(place: int, rows: list[str]) -> None:
+        try:
+            found[place] = together(rows)
+        except Exception as why:
+            found[place] = why
+
+    for place, rows in enumerate(callers):
+        found.append(None)
+        threads.append(threading.Thread(target=run, args=(place, rows)))
+        threads[-1].start()
+        if place == 0:
+            assert desk.began.acquire(timeout=20)
+        else:
+            until(lambda place=place: len(together._waiting) == place)
+    for _ in range(20):
+        desk.go_on.release()
+    for thread in threads:
+        thread.join(20)
+    return found
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = threading.Event()
+    timer = threading.Timer(20, deadline.set)
+    timer.start()
+    while not true():
+        assert not deadline.is_set()
+    timer.cancel()
+
+
+def test_who_comes_alone_writes_alone() -> None:
+    desk = Desk()
+    desk.go_on.release()
+    assert Together(desk.write, most=10)(["a", "b"]) == {"a", "b"}
+    assert desk.written == [["a", "b"]]
+
+
+def test_who_comes_meanwhile_is_written_together_with_the_others() -> None:
+    desk = Desk()
+    found = at_once(desk, Together(desk.write, most=10), [["a"], ["b"], ["c", "d"]])
+    assert desk.written == [["a"], ["b", "c", "d"]]
+    assert found == [{"a"}, {"b", "c", "d"}, {"b", "c", "d"}]
+
+
+def test_no_more_are_written_together_than_may_be() -> None:
+    desk = Desk()
+    at_once(desk, Together(desk.write, most=3), [["a"], ["b", "c"], ["d", "e"], ["f"]])
+    assert desk.written == [["a"], ["b", "c"], ["d", "e", "f"]]
+
+
+def test_nobody_fails_by_somebody_elses_rows() -> None:
+    desk = Desk()
+    found = at_once(desk, Together(desk.write, most=10), [["a"], ["b"], ["bad"], ["c"]])
+    assert [found[0], found[1], found[3]] == [{"a"}, {"b"}, {"c"}]
+    assert isinstance(found[2], ValueError)
+    assert desk.written[:2] == [["a"], ["b", "bad", "c"]]
+
+
+def test_who_comes_after_a_failure_is_written() -> None:
+    desk = Desk()
+    together = Together(desk.write, most=10)
+    desk.go_on.release()
+    with pytest.raises(ValueError, match="bad"):
+        together(["bad"])
+    desk.go_on.release()
+    assert together(["a"]) == {"a"}
