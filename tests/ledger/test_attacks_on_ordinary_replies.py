@@ -191,7 +191,7 @@ def test_an_attempt_that_a_restored_backup_forgot_confirms_nothing(
     desk: Desk, owner_connection: psycopg.Connection
 ) -> None:
     """The version may be the same again: another attempt was opened, as a person or another worker went on."""
-    claimed, sent = claimed_and_answered(desk, 1)[0]
+    claimed, _ = claimed_and_answered(desk, 1)[0]
     ghost = replace(claimed, attempt_id=uuid4())
     row = ordinary._row(ghost, reply_to(ghost, answered(b'{"id":"T-1"}')))
     assert row is not None
