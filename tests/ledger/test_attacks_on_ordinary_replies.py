@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import json
 import logging
+import secrets
 import threading
 from dataclasses import replace
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
@@ -20,6 +21,8 @@ from opsledger.journal.models import Entry
 from opsledger.ledger.actions import ordinary
 from opsledger.ledger.actions.ordinary import Reply, record_replies
 from opsledger.ledger.models import Evidence, Operation, Step
+from opsledger.ledger.queries import operations
+from opsledger.ledger.queries.operation_filter import OperationFilter
 from opsledger.local.postgres import Urls
 from tests.api.blocked import behind
 from tests.desk import Desk
@@ -246,3 +249,27 @@ def test_a_session_of_another_zone_writes_the_line_in_utc(desk: Desk, zone: str)
                 "SELECT set_config('TimeZone', 'UTC', false), set_config('DateStyle', 'ISO, MDY', false)"
             )
     verified()
+
+
+def test_a_reference_longer_than_an_index_row_is_kept_and_found(desk: Desk) -> None:
+    """Each reply that says one would else hold up its worker: the database seems too busy to take it."""
+    replies = claimed_and_answered(desk, 3)
+    start = secrets.token_hex(100)
+    names = [start + secrets.token_hex(16_000), start + secrets.token_hex(16_000), "T-1"]
+    due = [
+        (claimed, reply_to(claimed, answered(json.dumps({"id": name}).encode())))
+        for (claimed, _), name in zip(replies, names, strict=True)
+    ]
+    ids = [claimed.operation_id for claimed, _ in due]
+    assert ordinary._recorded_at_once(due) == set(ids)
+    assert found(desk, OperationFilter(reference=names[0])) == {ids[0]}
+    assert found(desk, OperationFilter(search=names[1][:300])) == {ids[1]}
+    assert found(desk, OperationFilter(search=start)) == {*ids[:2]}
+    assert found(desk, OperationFilter(search=start[:50])) == {*ids[:2]}
+    assert found(desk, OperationFilter(search="T-")) == {ids[2]}
+    assert found(desk, OperationFilter(reference=start)) == set()
+    verified()
+
+
+def found(desk: Desk, asked: OperationFilter) -> set[UUID]:
+    return set(operations.every_id(desk.team.pk, asked, 50))

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import QuerySet
+from django.db.models import Func, QuerySet, TextField
 
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.change import Change, change_here
@@ -29,6 +29,7 @@ from opsledger.ledger.actions.report import (
     step_row,
 )
 from opsledger.ledger.models import Step, StepRequest
+from opsledger.ledger.models.operations import REFERENCE_START, REFERENCE_START_LENGTH
 from opsledger.ledger.records import Loaded, lock
 from opsledger.ledger.rendering import identity_of
 from opsledger.lib.ids import parse, public
@@ -213,8 +214,13 @@ def _step_told_of(team_id: UUID, reporting: ReportingAction, body: Mapping[str, 
     if identity is not None:
         return steps.filter(identity=identity).first() or _step_from_before(steps, identity)
     # of a record that steps share nobody knows which of them is told of
-    named = list(steps.filter(reference=reference)[:2]) if reference else []
+    named = list(_named(steps, reference)[:2]) if reference else []
     return named[0] if len(named) == 1 else None
+
+
+def _named(steps: QuerySet[Step], reference: str) -> QuerySet[Step]:
+    start = Func("reference", template=REFERENCE_START, output_field=TextField())
+    return steps.alias(start=start).filter(start=reference[:REFERENCE_START_LENGTH], reference=reference)
 
 
 def _step_from_before(steps: QuerySet[Step], identity: str) -> Step | None:
