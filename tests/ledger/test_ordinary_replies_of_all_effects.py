@@ -111,7 +111,8 @@ def _action(kind: str, number: int) -> str:
         name=f"{kind}{number}",
         effect=EFFECTS[kind],
         path="/{steps.s1.reference}" if kind == "follow" and number > 1 else "",
-        brought="".join(f'b{place} = "{one}"\n' for place, one in enumerate(earlier)) + f'all = "{"/".join(earlier)}"',
+        brought="".join(f'b{place} = "{one}"\n' for place, one in enumerate(earlier))
+        + f'all = "{"/".join(earlier)}"',
     )
     more = {"make": KEYED, "send": FINAL}.get(kind, "")
     return action + more.replace("NAME", f"{kind}{number}")
@@ -151,18 +152,24 @@ def test_ordinary_replies_of_all_effects(desk: Desk, slugs: list[str]) -> None:
     @given(
         slug=st.sampled_from(slugs),
         text=st.text(min_size=1, max_size=9),
-        replies=st.lists(st.tuples(REFERENCES, st.sampled_from([201, 201, 201, 202])), min_size=1, max_size=3),
+        replies=st.lists(
+            st.tuples(REFERENCES, st.sampled_from([201, 201, 201, 202])), min_size=1, max_size=3
+        ),
     )
     def rows_are_equal(slug: str, text: str, replies: list[tuple[str | None, int]]) -> None:
         current = current_workflow(desk.team.pk, slug)
-        wanted = NewOperation(desk.team.pk, "a", current.version_id, current.destinations, {"text": text}, "token:1")
+        wanted = NewOperation(
+            desk.team.pk, "a", current.version_id, current.destinations, {"text": text}, "token:1"
+        )
         with one_transaction():
             opened = open_operations([wanted])[0]
             for number, (reference, status) in enumerate(replies, start=1):
                 if not Step.objects.filter(operation_id=opened.id, number=number, act="send").exists():
                     return
                 claimed = claimed_of(opened.id)
-                own = f" {number}" if claimed.action.startswith("make") else ""  # one record proves no two creates
+                own = (
+                    f" {number}" if claimed.action.startswith("make") else ""
+                )  # one record proves no two creates
                 body = b"" if reference is None else json.dumps({"id": f"{reference}{own}"}).encode()
                 sent = reply_to(claimed, answered(body, status))
                 row = ordinary._row(claimed, sent)
@@ -174,5 +181,4 @@ def test_ordinary_replies_of_all_effects(desk: Desk, slugs: list[str]) -> None:
                 ordinary.record_replies([(claimed, sent)])
 
     rows_are_equal()
-    print(seen)
     assert seen["ordinary"] > 100, seen
