@@ -8,6 +8,7 @@ import logging
 import secrets
 import threading
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -19,14 +20,36 @@ from django.db import OperationalError, connection
 from opsledger.engine.turn import Turn
 from opsledger.journal.models import Entry
 from opsledger.ledger.actions import ordinary
+from opsledger.ledger.actions.claim import ClaimedSend
+from opsledger.ledger.actions.deciding import By
+from opsledger.ledger.actions.definitions import current_workflow
+from opsledger.ledger.actions.destinations import record_access_refused, record_reachability, settle_pause
+from opsledger.ledger.actions.interventions import settle_cancel
+from opsledger.ledger.actions.new_operations import NewOperation
+from opsledger.ledger.actions.notes import settle_note_on_operation
+from opsledger.ledger.actions.offers import begin_offers_anew
+from opsledger.ledger.actions.open import open_operations
 from opsledger.ledger.actions.ordinary import Reply, record_replies
-from opsledger.ledger.models import Evidence, Operation, Step
+from opsledger.ledger.actions.record import record_leases_ended, record_sends, record_time_passed
+from opsledger.ledger.actions.sending import record_restored, switch_sending
+from opsledger.ledger.clock import database_now
+from opsledger.ledger.models import Destination, Evidence, Operation, Recovery, Step
 from opsledger.ledger.queries import operations
 from opsledger.ledger.queries.operation_filter import OperationFilter
 from opsledger.local.postgres import Urls
 from tests.api.blocked import behind
 from tests.desk import Desk
-from tests.ledger.test_ordinary_replies import answered, claimed_and_answered, reply_to
+from tests.ledger.test_moulds import kinds
+from tests.ledger.test_ordinary_replies import (
+    answered,
+    claimed_and_answered,
+    claimed_of,
+    one_transaction,
+    reply_to,
+    taken_back,
+)
+
+__all__ = ["kinds"]
 
 
 def verified() -> str:
@@ -273,3 +296,99 @@ def test_a_reference_longer_than_an_index_row_is_kept_and_found(desk: Desk) -> N
 
 def found(desk: Desk, asked: OperationFilter) -> set[UUID]:
     return set(operations.every_id(desk.team.pk, asked, 50))
+
+
+BY = By("person:1", "Owner")
+
+
+def pause(desk: Desk, claimed: ClaimedSend) -> None:
+    for one in Destination.objects.all():
+        settle_pause(one.pk, one.version, "It is being repaired.", BY)
+
+
+def refuse_access(desk: Desk, claimed: ClaimedSend) -> None:
+    for one in Destination.objects.all():
+        record_access_refused(one.pk)
+
+
+def break_circuits(desk: Desk, claimed: ClaimedSend) -> None:
+    record_reachability(set(), {one.pk: 1_000 for one in Destination.objects.all()}, trial_every_seconds=30)
+
+
+def send_nothing(desk: Desk, claimed: ClaimedSend) -> None:
+    switch_sending(False, reason="A backup was restored.", by="command:olga")
+
+
+def note(desk: Desk, claimed: ClaimedSend) -> None:
+    settle_note_on_operation(claimed.operation_id, "They called.", BY)
+
+
+def recover_by_hand(desk: Desk, claimed: ClaimedSend) -> None:
+    for step in Step.objects.filter(operation_id=claimed.operation_id):
+        Recovery.objects.filter(destination_id=step.destination_id).delete()
+
+
+def restore(desk: Desk, claimed: ClaimedSend) -> None:
+    record_restored(database_now() + timedelta(seconds=1), actor="command:olga")
+
+
+def cancel(desk: Desk, claimed: ClaimedSend) -> None:
+    version = Operation.objects.get(pk=claimed.operation_id).version
+    settle_cancel(claimed.operation_id, "Not wanted.", BY, version=version)
+
+
+def begin_offers(desk: Desk, claimed: ClaimedSend) -> None:
+    begin_offers_anew(None)
+
+
+def sweep_all(desk: Desk, claimed: ClaimedSend) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE ledger_step SET act_at = now() WHERE act = 'lease'")
+        cursor.execute(
+            "UPDATE ledger_attempt SET opened_at = now() - interval '1 hour', lease_ends_at = now()"
+        )
+    record_leases_ended(50)
+    record_time_passed(50)
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        pause,
+        refuse_access,
+        break_circuits,
+        send_nothing,
+        note,
+        recover_by_hand,
+        restore,
+        cancel,
+        begin_offers,
+        sweep_all,
+    ],
+    ids=lambda one: one.__name__,
+)
+@pytest.mark.parametrize("slug", ["campaign_follow_up", "kept"])
+def test_whatever_happens_meanwhile_a_reply_is_what_the_rules_make_of_it(
+    desk: Desk, kinds: list[str], slug: str, meanwhile: Any
+) -> None:
+    """`kept` goes on with an offer to an automation."""
+    with one_transaction():
+        extra = {"text": "x"} if slug == "kept" else {}
+        current = current_workflow(desk.team.pk, slug)
+        params = extra or desk.wanted(slug).params
+        wanted = NewOperation(desk.team.pk, "a", current.version_id, current.destinations, params, "token:1")
+        opened = open_operations([wanted])[0]
+        claimed = claimed_of(opened.id)
+        assert claimed.plain is not None
+        sent = reply_to(claimed, answered(b'{"id":"T-1"}'))
+        meanwhile(desk, claimed)
+        by_rules = taken_back(lambda: record_sends([sent]), opened.id)
+        as_recorded = taken_back(lambda: record_replies([(claimed, sent)]), opened.id)
+        by_rules, as_recorded = (without_new_ids(rows) for rows in (by_rules, as_recorded))
+        assert as_recorded == by_rules
+
+
+def without_new_ids(rows: dict[str, list[Any]]) -> dict[str, Any]:
+    """Holds have ids of their own each time, and so have the lines that tell of them."""
+    kept = {table: found for table, found in rows.items() if not table.startswith("journal")}
+    return kept | {"ledger_hold": [json.loads(one) | {"id": None} for one in rows["ledger_hold"]]}
