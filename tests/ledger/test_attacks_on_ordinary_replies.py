@@ -88,7 +88,6 @@ def test_what_is_recorded_in_part_is_recorded_once_and_nothing_is_said_to_be_los
 ) -> None:
     due = with_a_refusal(desk)
     refusals = iter(range(2))
-    record_sends = ordinary.record_sends
 
     def away_twice(others: Any) -> Any:
         if next(refusals, None) is not None:
@@ -171,7 +170,8 @@ def test_what_is_added_meanwhile_without_another_version_stays(desk: Desk, datab
 
 def at_once(*acts: Any) -> list[Any]:
     """What each act comes to, begun together in threads of their own."""
-    barrier, found = threading.Barrier(len(acts)), [None] * len(acts)
+    barrier = threading.Barrier(len(acts))
+    found: list[Any] = [None] * len(acts)
 
     def run(place: int, act: Any) -> None:
         try:
