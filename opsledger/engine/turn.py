@@ -51,6 +51,8 @@ class Turn(Generic[Claimed, Result]):
     flying: dict[int, Claimed] = field(default_factory=dict)  # calls that are under way, by their numbers
     landed: Pairs[Claimed, Result] = field(default_factory=list)
     count: int = 0
+    _waiting: dict[int, Claimed] = field(default_factory=dict)  # of these, those that no thread has begun
+    _may_claim: bool = True
     _back: SimpleQueue[tuple[int, Result | None]] = field(default_factory=SimpleQueue)  # None: it broke
     _pause_seconds: float = 0.0  # above 0 while the database is away
     _away_until: float = 0.0
@@ -60,7 +62,7 @@ class Turn(Generic[Claimed, Result]):
         claim_until = time.monotonic() + self.claim_for_seconds
         with ThreadPoolExecutor(self.threads, thread_name_prefix="call") as pool:
             while True:
-                if time.monotonic() < claim_until and not shift.is_over():
+                if self._may_claim and time.monotonic() < claim_until and not shift.is_over():
                     self._take_off(pool)
                 if not self.flying and not self.landed:
                     return self.count
@@ -84,11 +86,25 @@ class Turn(Generic[Claimed, Result]):
             return
         for one in claimed:
             self.count += 1
-            self.flying[self.count] = one
-            pool.submit(self._fly, self.count, one)
+            self.flying[self.count] = self._waiting[self.count] = one
+            self._hand_over(pool, self.count)
 
-    def _fly(self, number: int, one: Claimed) -> None:
+    def _hand_over(self, pool: ThreadPoolExecutor, number: int) -> None:
+        """A machine that starts no more threads must lose no reply: those that are there go on, and may have it already.
+        Nothing more is claimed in this turn; the next bell tries again."""
+        try:
+            pool.submit(self._fly, number)
+        except RuntimeError as why:
+            self._may_claim = False
+            if self._waiting.pop(number, None) is not None:
+                del self.flying[number]
+                log.error("a call to the world was not begun (%s); its lease decides", why)
+
+    def _fly(self, number: int) -> None:
         """In a thread of the pool."""
+        one = self._waiting.pop(number, None)
+        if one is None:
+            return
         result = None
         try:
             result = self.call(one)

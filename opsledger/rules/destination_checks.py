@@ -87,6 +87,11 @@ def _check_request(action: ActionDefinition, path: str, problems: Problems) -> N
         problems.add(
             f"{path}.protection.key_in", f"names {place}, but the request's body has no table for it"
         )
+    elif where == "body" and at_place(request.body, place) is not None:
+        # what is approved is the request without its key: a value that the key replaces would never be sent
+        problems.add(
+            f"{path}.protection.key_in", f"names {place}, but the request's body has a value there already"
+        )
 
 
 def _check_lookup_requests(action: ActionDefinition, path: str, problems: Problems) -> None:

@@ -83,11 +83,12 @@ def reference_at(document: Value | Absent, path: str) -> str | None:
     found = at(document, path) if path else ABSENT
     if isinstance(found, bool) or not isinstance(found, str) or not found.strip():
         return None
-    return None if "\0" in found or _has_half_pair(found) else str(found)
+    return str(found) if can_be_kept(found) else None
 
 
-def _has_half_pair(text: str) -> bool:
-    return any("\ud800" <= char <= "\udfff" for char in text)
+def can_be_kept(text: str) -> bool:
+    """Whether a database can hold it: no NUL, no half of a surrogate pair."""
+    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def _refuse_depth(text: str) -> None:

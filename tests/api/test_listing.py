@@ -217,7 +217,7 @@ PLANS: list[tuple[str, OperationFilter, str]] = [
     ("workflow", OperationFilter(workflow="by_hand"), "operation_by_workflow"),
     ("owner", OperationFilter(owner="olga@example.test"), "operation_open_by_owner"),
     ("own id", OperationFilter(operation_id="old:77"), "operation_id_"),
-    ("reference", OperationFilter(reference="T-old:77"), "step_reference_prefix"),
+    ("reference", OperationFilter(reference="T-old:77"), "step_by_reference"),
     ("search", OperationFilter(search="old:77"), "operation_id_"),
     ("destination", OperationFilter(destination="mail"), "operation_newest_first"),
 ]

@@ -67,3 +67,16 @@ def test_a_report_that_names_the_step_decides_also_about_a_shared_record(tickets
     assert tell(tickets, "delivered", "T-1", step=named.identity) == 1
 
     assert states() == {"order:1": "accepted", "order:2": "confirmed"}
+
+
+@pytest.mark.parametrize("odd", ["T\0-1", "T-1\ud83d"], ids=["nul", "half a pair"])
+def test_a_name_that_cannot_be_kept_names_nothing(tickets: World, odd: str) -> None:
+    named = accepted(tickets, "order:1", "T-1")
+
+    assert tell(tickets, "delivered", odd) == 0
+    assert tell(tickets, "delivered", "T-1", step=odd) == 0
+    assert states() == {"order:1": "accepted"}
+    assert tell(tickets, "delivered", odd, step=named.identity) == 1
+
+    assert states() == {"order:1": "confirmed"}
+    assert Step.objects.get(pk=named.pk).reference == "T-1"

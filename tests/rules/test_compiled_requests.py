@@ -8,9 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opsledger.lib.strict_json import loads_stored
 from opsledger.rules.definitions import DestinationDefinition, build_definition
 from opsledger.rules.reading import Number
-from opsledger.rules.rendering import CompiledRequest, Missing, RenderedRequest, compiled
+from opsledger.rules.rendering import (
+    CompiledRequest,
+    Missing,
+    RenderedRequest,
+    compiled,
+    keyless_digest,
+    request_digest,
+)
 from tests.rules.plain_renderer import render_plainly
 
 BASE_URL = "https://peer.example/v1/"
@@ -157,3 +165,33 @@ def test_one_request_leaves_nothing_for_the_next(keyed: CompiledRequest) -> None
     first = keyed.render({"a": "x"}, "ol_1", {}, "k1")
     assert isinstance(keyed.render({}, "ol_1", {}, "k1"), Missing)
     assert keyed.render({"a": "x"}, "ol_1", {}, "k1") == first
+
+
+def test_the_key_taken_out_of_what_is_sent_leaves_what_was_approved() -> None:
+    """Law 7: the worker compares the approved digest with the bytes at hand, less their key."""
+    seen = 0
+
+    @settings(max_examples=600, deadline=None)
+    @given(destinations(), PARAMS, CONTENT, REFERENCES, KEYS)
+    def is_what_was_approved(
+        destination: DestinationDefinition,
+        params: dict[str, Any],
+        content: dict[str, Any] | None,
+        references: dict[str, str],
+        key: str,
+    ) -> None:
+        nonlocal seen
+        action = destination.actions["a"]
+        made = compiled(action, BASE_URL).render(params, "ol_1", references, key, content=content)
+        if isinstance(made, Missing):
+            return
+        seen += 1
+        parsed = loads_stored(made.body.decode()) if made.body else None
+        protection = action.profile.protection
+        headers = list(made.headers)
+        assert request_digest(made.method, made.url, headers, made.body) == made.digest
+        keyless = keyless_digest(protection, made.method, made.url, headers, made.body, parsed)
+        assert keyless == made.content_digest
+
+    is_what_was_approved()
+    assert seen > 40, seen

@@ -252,6 +252,12 @@ MISTAKES = {
         A + ".protection.key_in",
         "has no table for it",
     ),
+    "a key where a value stands": (
+        ACT + "protection/key_in",
+        "body:subject",
+        A + ".protection.key_in",
+        "has a value there already",
+    ),
     "a window without protection": (ACT + "protection/kind", "none", A + ".protection", "its kind is none"),
     "deadlines that do not nest": (ACT + "timing/lease_seconds", 20, A + ".timing", "must nest"),
     "a lease beyond the broker": (ACT + "timing/lease_seconds", 4000, A + ".timing", "must nest"),

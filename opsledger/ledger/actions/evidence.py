@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import QuerySet
+from django.db.models import Func, QuerySet, TextField
 
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.change import Change, change_here
@@ -29,6 +29,7 @@ from opsledger.ledger.actions.report import (
     step_row,
 )
 from opsledger.ledger.models import Step, StepRequest
+from opsledger.ledger.models.operations import REFERENCE_START, REFERENCE_START_LENGTH
 from opsledger.ledger.records import Loaded, lock
 from opsledger.ledger.rendering import identity_of
 from opsledger.lib.ids import parse, public
@@ -38,6 +39,7 @@ from opsledger.rules.definitions import ActionDefinition
 from opsledger.rules.facts import FoundRecord, LookupFact, LookupStatus
 from opsledger.rules.learning import Finding
 from opsledger.rules.matching import sent_fields
+from opsledger.rules.reading import can_be_kept
 from opsledger.rules.record import KnownBy, Operation
 from opsledger.rules.settling import Moment
 from opsledger.rules.states import NoChange, Outcome
@@ -184,7 +186,7 @@ def record_event_report_here(
         statement = Statement(
             says=says,
             how=f"event {public('evt', event_id)} of {source}",
-            reference=_at(body, report.reference) if report else None,
+            reference=_reference_at(body, report.reference) if report else None,
             occurred_at=occurred_at,
         )
         told.append((row, statement))
@@ -209,12 +211,19 @@ def _step_told_of(team_id: UUID, reporting: ReportingAction, body: Mapping[str, 
     steps = Step.objects.filter(
         team_id=team_id, destination_id=reporting.destination_id, action=reporting.action, attempt_count__gt=0
     )
-    identity, reference = _at(body, report.identity), _at(body, report.reference)
+    identity, reference = _at(body, report.identity), _reference_at(body, report.reference)
+    if identity is not None and not can_be_kept(identity):
+        return None  # none of ours is like this
     if identity is not None:
         return steps.filter(identity=identity).first() or _step_from_before(steps, identity)
     # of a record that steps share nobody knows which of them is told of
-    named = list(steps.filter(reference=reference)[:2]) if reference else []
+    named = list(_named(steps, reference)[:2]) if reference else []
     return named[0] if len(named) == 1 else None
+
+
+def _named(steps: QuerySet[Step], reference: str) -> QuerySet[Step]:
+    start = Func("reference", template=REFERENCE_START, output_field=TextField())
+    return steps.alias(start=start).filter(start=reference[:REFERENCE_START_LENGTH], reference=reference)
 
 
 def _step_from_before(steps: QuerySet[Step], identity: str) -> Step | None:
@@ -224,6 +233,11 @@ def _step_from_before(steps: QuerySet[Step], identity: str) -> Step | None:
     if found is None or not (number.isascii() and number.isdigit() and len(number) < 4):
         return None
     return steps.filter(operation_id=found, number=int(number), identity__isnull=True).first()
+
+
+def _reference_at(body: Mapping[str, Any], path: str) -> str | None:
+    found = _at(body, path)
+    return found if found is not None and can_be_kept(found) else None
 
 
 def _at(body: Mapping[str, Any], path: str) -> str | None:

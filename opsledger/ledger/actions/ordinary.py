@@ -12,6 +12,7 @@ that can't be rendered, an operation that has changed since, a reference that an
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -20,7 +21,7 @@ from json.encoder import encode_basestring
 from typing import Any
 from uuid import UUID
 
-from django.db import DataError, IntegrityError, connection
+from django.db import DataError, IntegrityError, InterfaceError, OperationalError, connection
 
 from opsledger.journal.append import body
 from opsledger.ledger import definitions, rendering
@@ -38,6 +39,8 @@ from opsledger.rules.rendering import Missing
 from opsledger.rules.settling import Moment
 from opsledger.rules.states import ENDED_STATES, OperationState, Outcome, StepState
 
+log = logging.getLogger(__name__)
+
 Reply = tuple[ClaimedSend, Sent]
 
 # What stands for own values while a pattern is made. No text of a line can be mistaken for one: names have no NUL, and no
@@ -51,10 +54,21 @@ _TIME = "\x01"  # where the statement that writes the line puts its time; JSON h
 
 def record_replies(replies: Sequence[Reply]) -> None:
     """Records what sends were answered, at most one per operation. Ordinary ones first, by themselves."""
-    recorded = _record([row for reply in replies if (row := _row(*reply)) is not None])
+    recorded = _recorded_at_once(replies)
     others = [sent for claimed, sent in replies if claimed.operation_id not in recorded]
     if others:
         record_sends(others)
+
+
+def _recorded_at_once(replies: Sequence[Reply]) -> set[UUID]:
+    """Which of these operations are recorded now. A fault of ours on the short way must lose no reply: the rules take it."""
+    try:
+        return _record([row for reply in replies if (row := _row(*reply)) is not None])
+    except (OperationalError, InterfaceError):  # the database is away or busy
+        raise
+    except Exception:
+        log.exception("replies could not be recorded as ordinary ones; they are left to the rules")
+        return set()
 
 
 def _record(rows: Sequence[dict[str, Any]]) -> set[UUID]:

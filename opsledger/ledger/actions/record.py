@@ -19,6 +19,7 @@ from django.db import IntegrityError, InterfaceError, OperationalError, connecti
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.change import Change, Changed, NewEvidence, change
 from opsledger.ledger.actions.references import belongs_to_one, once_more, taken_from
+from opsledger.ledger.models import Evidence
 from opsledger.ledger.records import Loaded
 from opsledger.lib.ids import new_id
 from opsledger.rules import transitions
@@ -33,8 +34,6 @@ from opsledger.rules.settling import Moment
 from opsledger.rules.states import NoChange, Outcome, StepState
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +66,9 @@ class Looked:
     final: str = ""  # what the found record says of the final effect: confirmed, failed or nothing yet
     asked_at: datetime | None = None  # the database's time before it was asked; None: it can prove no absence
     planned: bool = True  # False: somebody told of a record, nobody looked
+
+
+T = TypeVar("T", Sent, Looked)
 
 
 def record_sends(results: Sequence[Sent]) -> dict[UUID, Changed]:
@@ -173,8 +175,13 @@ def _one_by_one(
     """Each in its own transaction, and once more where another writer named its reference at the same moment."""
     done: dict[UUID, Changed] = {}
     for one in results:
-        done |= once_more(partial(record, [one]))
+        done |= once_more(partial(_unless_recorded, one, record))
     return done
+
+
+def _unless_recorded(one: T, record: Callable[[Sequence[T]], dict[UUID, Changed]]) -> dict[UUID, Changed]:
+    """Nothing where its evidence is there: it was recorded, and the connection was lost before we heard of it."""
+    return {} if Evidence.objects.filter(pk=one.evidence.id).exists() else record([one])
 
 
 def _record_looks(results: Sequence[Looked]) -> dict[UUID, Changed]:

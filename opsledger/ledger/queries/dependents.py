@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 from uuid import UUID
 
+from opsledger.ledger.models.operations import REFERENCE_START_LENGTH, reference_start
 from opsledger.lib.named_rows import named_rows
 from opsledger.rules.dependents import names_reference
 from opsledger.rules.rendering import json_text
@@ -44,7 +45,8 @@ class Dependents:
 _HOLDERS = f"""
 SELECT s.reference, s.operation_id, o.operation_id AS own_id, s.title, s.number
   FROM ledger_step s JOIN ledger_operation o ON o.id = s.operation_id
- WHERE s.team_id = %s AND s.reference = ANY(%s) AND NOT (s.operation_id = %s AND s.number <= %s)
+ WHERE s.team_id = %s AND {reference_start("s.reference")} = ANY(%s) AND s.reference = ANY(%s)
+   AND NOT (s.operation_id = %s AND s.number <= %s)
  ORDER BY s.operation_id, s.number LIMIT {USES_SHOWN_MAX}
 """
 _COUNT = """
@@ -92,7 +94,8 @@ def dependents_of(
 def _holders(
     team_id: UUID, operation_id: UUID, step_number: int, references: Sequence[str]
 ) -> list[tuple[str, Use]]:
-    rows = named_rows(_HOLDERS, [team_id, list(references), operation_id, step_number])
+    starts = [reference[:REFERENCE_START_LENGTH] for reference in references]
+    rows = named_rows(_HOLDERS, [team_id, starts, list(references), operation_id, step_number])
     return [
         (
             row.reference,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
+from opsledger.ledger.models.operations import REFERENCE_START_LENGTH, reference_start
 from opsledger.ledger.queries.operation_filter import OperationFilter
 from opsledger.ledger.queries.operation_lines import OperationLine, lines_of
 from opsledger.lib.ids import parse
@@ -164,15 +165,17 @@ def _by_identifier(team_id: UUID, asked: OperationFilter) -> tuple[str, list[Any
     if asked.operation_id:
         also(_OWN_ID, team_id, asked.operation_id)
     if asked.reference:
-        also(_REFERENCE.format("= %s"), team_id, asked.reference)
+        also(_REFERENCE.format("="), team_id, asked.reference[:REFERENCE_START_LENGTH], asked.reference)
     if asked.event_id:
         also(_EVENT, team_id, asked.event_id, asked.event_id)
     if asked.search:
-        beginning = _escaped(asked.search) + "%"
+        beginning, start = (
+            _escaped(text) + "%" for text in (asked.search, asked.search[:REFERENCE_START_LENGTH])
+        )
         number = parse("op", asked.search)
         also(
-            f"({_BEGINNING}) UNION ({_REFERENCE.format('LIKE %s')}) UNION ({_EVENT}) UNION (SELECT %s::uuid)",
-            *(team_id, beginning, team_id, beginning, team_id, asked.search, asked.search, number),
+            f"({_BEGINNING}) UNION ({_REFERENCE.format('LIKE')}) UNION ({_EVENT}) UNION (SELECT %s::uuid)",
+            *(team_id, beginning, team_id, start, beginning, team_id, asked.search, asked.search, number),
         )
     return " INTERSECT ".join(f"({query})" for query in queries), values
 
@@ -182,8 +185,8 @@ _BEGINNING = (
     f"SELECT id FROM ledger_operation WHERE team_id = %s AND operation_id LIKE %s LIMIT {MATCHES_MAX}"
 )
 _REFERENCE = (
-    "SELECT operation_id FROM ledger_step WHERE team_id = %s AND reference IS NOT NULL AND reference {}"
-    f" LIMIT {MATCHES_MAX}"
+    "SELECT operation_id FROM ledger_step WHERE team_id = %s AND reference IS NOT NULL"
+    f" AND {reference_start('reference')} {{0}} %s AND reference {{0}} %s LIMIT {MATCHES_MAX}"
 )
 _EVENT = (
     "SELECT l.operation_id FROM ledger_event e JOIN ledger_operationevent l ON l.event_id = e.id"
