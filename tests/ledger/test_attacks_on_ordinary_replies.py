@@ -218,7 +218,7 @@ def test_an_attempt_that_a_restored_backup_forgot_confirms_nothing(
 ) -> None:
     """The version may be the same again: another attempt was opened, as a person or another worker went on."""
     claimed, _ = claimed_and_answered(desk, 1)[0]
-    ghost = replace(claimed, attempt_id=uuid4())
+    ghost = claimed._replace(attempt_id=uuid4())
     row = ordinary._row(ghost, reply_to(ghost, answered(b'{"id":"T-1"}')))
     assert row is not None
     assert ordinary._record([row]) == set()
