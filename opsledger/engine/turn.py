@@ -28,7 +28,10 @@ log = logging.getLogger(__name__)
 # The database is away, or was too busy with this row: nothing is wrong with what was to be written.
 DATABASE_AWAY = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
 RECORD_BATCH_MAX = 16
-GATHER_SECONDS = 0.002  # after the first result: those that come at the same moment are recorded together
+GATHER_SECONDS = (
+    0.0005  # after the first result, so often: those that come at the same moment are recorded together
+)
+GATHERINGS_MAX = 4
 LOOK_ROUND_SECONDS = 1.0  # the longest wait for what is in flight before what is due is asked for again
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.1, 5.0
 
@@ -121,7 +124,9 @@ class Turn(Generic[Claimed, Result]):
             time.sleep(seconds)  # nothing is left to wait for but the database
             return
         back = self._came_back(seconds)
-        if back and len(back) < len(self.flying):
+        for _ in range(GATHERINGS_MAX):
+            if not back or len(back) == len(self.flying):
+                break
             time.sleep(GATHER_SECONDS)
             back += self._came_back(0.0)
         for number, result in back:
