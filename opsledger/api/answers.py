@@ -24,9 +24,19 @@ def respond(status: int, body: Mapping[str, Any], headers: Mapping[str, str] | N
     return respond_text(status, dumps(plain(body)), headers)
 
 
+class _Answer(HttpResponse):
+    """Looks after the thread's connections at the next request's beginning, as Django does there for every request, and not
+    at its own end, too: that took a seventh of the time of recording one operation."""
+
+    def close(self) -> None:
+        for closer in self._resource_closers:  # type: ignore[attr-defined]
+            closer()
+        self.closed = True
+
+
 def respond_text(status: int, body: str, headers: Mapping[str, str] | None = None) -> HttpResponse:
     """The same of JSON that is text already."""
-    response = HttpResponse(body, status=status, content_type="application/json")
+    response = _Answer(body, status=status, content_type="application/json")
     response["Cache-Control"] = "no-store"
     for name, value in (headers or {}).items():
         response[name] = value
