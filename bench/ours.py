@@ -9,6 +9,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -109,15 +110,19 @@ def work(wire: str) -> None:
     answer(begun=begun, ended=ended, steps=recorded, outcomes=outcomes)
 
 
-def whole(operations_count: str, batch: str) -> None:
-    """One process does everything: it records operations, `batch` in a transaction, and sends their steps."""
+def whole(operations_count: str, batch: str, threads: str) -> None:
+    """One process does everything: it records operations, `batch` in a call, by so many threads, and sends their steps."""
     team, run, wire = Team.objects.get(slug="bench"), uuid.uuid4().hex[:8], NoWire(AddressGuard.of([]))
     dispatch.run_once(wire=wire, threads=THREADS, claim_for_seconds=0)
-    ready()
-    begun, steps = time.time(), 0
-    for first in range(0, int(operations_count), int(batch)):
+
+    def take(first: int) -> None:
         last = min(first + int(batch), int(operations_count))
         open_intended(team.pk, [_wanted(number, run) for number in range(first, last)], BY)
+
+    ready()
+    begun, steps = time.time(), 0
+    with ThreadPoolExecutor(int(threads)) as pool:
+        list(pool.map(take, range(0, int(operations_count), int(batch))))
     recorded_after = time.time() - begun
     while True:
         counts = dispatch.run_once(wire=wire, threads=THREADS)

@@ -52,9 +52,11 @@ def warm(database: Database, operations_count: int) -> None:
     database.execute("VACUUM (ANALYZE)")
 
 
-def whole_operations_per_second(database: Database, operations_count: int, batch: int) -> float:
-    """One process records operations, `batch` in a transaction, and sends both steps of each."""
-    command = [sys.executable, "-m", "bench.ours", "whole", str(operations_count), str(batch)]
+def whole_operations_per_second(
+    database: Database, operations_count: int, batch: int, threads: int = 1
+) -> float:
+    """One process records operations, `batch` in a call, by so many threads, and sends both steps of each."""
+    command = [sys.executable, "-m", "bench.ours", "whole", *map(str, (operations_count, batch, threads))]
     found = house.together([command], database.environment | {"PROCESS_KIND": "worker"})[0]
     return float(operations_count / found["seconds"])
 
