@@ -83,11 +83,13 @@ def _check_request(action: ActionDefinition, path: str, problems: Problems) -> N
     where, _, place = action.profile.protection.key_in.partition(":")
     if where == "header" and not is_callers_header(place):
         problems.add(f"{path}.protection.key_in", f"names {place}, which is the transport's to set")
-    if where == "body" and not isinstance(at_place(request.body, place.rpartition(".")[0]), dict):
+    table_place, _, name = place.rpartition(".")
+    table = at_place(request.body, table_place) if where == "body" else None
+    if where == "body" and not isinstance(table, dict):
         problems.add(
             f"{path}.protection.key_in", f"names {place}, but the request's body has no table for it"
         )
-    elif where == "body" and at_place(request.body, place) is not None:
+    elif isinstance(table, dict) and name in table:
         # what is approved is the request without its key: a value that the key replaces would never be sent
         problems.add(
             f"{path}.protection.key_in", f"names {place}, but the request's body has a value there already"

@@ -161,6 +161,20 @@ def test_a_key_that_no_header_can_carry_is_refused_where_all_else_is_fixed(keyed
     assert isinstance(keyed.render({"a": "x"}, "ol_1", {}, "ab"), RenderedRequest)
 
 
+def test_a_key_takes_no_null_away_either() -> None:
+    """What is approved is the request without its key, so nothing may stand where the key goes."""
+    action = {
+        "title": "T",
+        "request": {"method": "POST", "path": "/a", "body": {"meta": {"key": None}}},
+        "protection": {"kind": "idempotency_key", "key_in": "body:meta.key", "source": SOURCE},
+    }
+    table = {"name": "D", "base_url": BASE_URL, "actions": {"a": action}}
+    _, problems = build_definition("destination", "d", table)
+    assert [message for path, message in problems if path.endswith("key_in")] == [
+        "names meta.key, but the request's body has a value there already"
+    ]
+
+
 def test_one_request_leaves_nothing_for_the_next(keyed: CompiledRequest) -> None:
     first = keyed.render({"a": "x"}, "ol_1", {}, "k1")
     assert isinstance(keyed.render({}, "ol_1", {}, "k1"), Missing)
