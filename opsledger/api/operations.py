@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
@@ -16,6 +16,7 @@ from opsledger.api.answers import (
     plain,
     record_answer,
     recorded,
+    recorded_text,
     respond,
     respond_text,
     summary,
@@ -160,29 +161,31 @@ def _problem(taken: Taken) -> Problem:
 
 def create_batch(caller: Caller, request: HttpRequest, given: Batch) -> HttpResponse:
     """Each item is checked by itself; those that pass are recorded together, in one transaction."""
-    items: list[dict[str, Any]] = [{} for _ in given.items]
+    items: list[tuple[int, str]] = [(0, "") for _ in given.items]  # status, JSON
     good: list[tuple[int, Wanted]] = []
     for index, item in enumerate(given.items):
         try:
             good.append((index, _wanted(checked(NewOperation, item))))
         except Problem as problem:
             own = item.get("operation_id") if isinstance(item, dict) else None
-            items[index] = _refused_item(problem, own if isinstance(own, str) else None)
+            items[index] = _written(_refused_item(problem, own if isinstance(own, str) else None))
     answers = _open(caller, [wanted for _, wanted in good]) if good else []
     for (index, wanted), taken in zip(good, answers, strict=True):
         items[index] = _item(taken, wanted.operation_id)
-    if any(item["status"] == 201 for item in items):
+    statuses = [status for status, _ in items]
+    if 201 in statuses:
         bell.ring()
-    refused_count = sum(1 for item in items if item["status"] == 422)
+    refused_count = statuses.count(422)
     if refused_count:
         count_refusal("", caller, "invalid", "Items of a batch could not be taken.", times=refused_count)
-    return respond_text(200, json.dumps({"items": items}, separators=(",", ":")))
+    return respond_text(200, f'{{"items":[{",".join([text for _, text in items])}]}}')
 
 
-def _item(taken: Taken, own: str) -> dict[str, Any]:
+def _item(taken: Taken, own: str) -> tuple[int, str]:
     if taken.opened is not None and taken.verdict in _TAKEN:
         new = taken.verdict is Verdict.RECORDED
-        return {"status": 201 if new else 200, **recorded(taken.opened.id, own, taken.opened.state, new=new)}
+        status = 201 if new else 200
+        return status, recorded_text(taken.opened.id, own, taken.opened.state, new=new, status=status)
     item = _refused_item(_problem(taken), own)
     if taken.opened is not None:
         item |= {
@@ -190,7 +193,11 @@ def _item(taken: Taken, own: str) -> dict[str, Any]:
             "state": str(taken.opened.state),
             "url": url_of(taken.opened.id),
         }
-    return item
+    return _written(item)
+
+
+def _written(item: Mapping[str, Any]) -> tuple[int, str]:
+    return item["status"], json.dumps(item, separators=(",", ":"))
 
 
 def _refused_item(problem: Problem, own: str | None) -> dict[str, Any]:

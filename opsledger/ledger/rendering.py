@@ -5,8 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from opsledger.ledger import definitions
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
     from opsledger.ledger.records import Loaded
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(NamedTuple):
     """A rendered request and its key, ready to be frozen."""
 
     request: RenderedRequest
@@ -47,8 +45,7 @@ def identity_of(stored: str | None, operation_id: UUID, number: int) -> str:
     return stored or f"{public('op', operation_id)}-{number}"
 
 
-@dataclass(frozen=True, slots=True)
-class Whose:
+class Whose(NamedTuple):
     """The step that a request is for, as far as the request says."""
 
     team_id: UUID
@@ -73,7 +70,7 @@ def render(
     rendered = render_for(whose, request, params, step.revision, brought, content)
     if isinstance(rendered, Missing):
         return rendered
-    return replace(rendered, content_number=step.content_number) if step.content_number else rendered
+    return rendered._replace(content_number=step.content_number) if step.content_number else rendered
 
 
 def render_for(
@@ -88,8 +85,9 @@ def render_for(
     key = idempotency_key(
         whose.team_id.bytes, whose.operation_id, whose.step, revision, length_max=request.key_length_max
     )
+    operation_id = public("op", whose.id) if request.names_operation else ""
     rendered = request.render(
-        params, whose.identity, references or {}, key, operation_id=public("op", whose.id), content=content
+        params, whose.identity, references or {}, key, operation_id=operation_id, content=content
     )
     return rendered if isinstance(rendered, Missing) else Outgoing(rendered, key, revision)
 

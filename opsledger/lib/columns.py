@@ -7,6 +7,7 @@ connections that are opened afterwards. Half of a surrogate pair is refused here
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from struct import Struct
 from uuid import UUID
 
@@ -55,10 +56,8 @@ class Byteas(Column):
     __slots__ = ()
 
     def __init__(self, values: Sequence[bytes | None]) -> None:
-        parts: list[bytes] = []
-        for one in values:
-            parts += (_NULL,) if one is None else (len(one).to_bytes(4, "big"), one)
-        super().__init__(len(values), parts)
+        sized = [(_NULL, b"") if one is None else (len(one).to_bytes(4, "big"), one) for one in values]
+        super().__init__(len(values), chain.from_iterable(sized))
 
 
 class Texts(Byteas):

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Callable
+from itertools import chain
+from struct import Struct
 from uuid import UUID
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32, lower case: no i, l, o, u
@@ -13,6 +16,7 @@ _BODY = re.compile(rf"[0-7][{ALPHABET}]{{25}}", re.ASCII)
 _PAIRS = tuple(first + second for first in ALPHABET for second in ALPHABET)
 _SHIFTS = tuple(range(120, -10, -10))  # thirteen pairs of five bits
 
+_EIGHT_BYTES = Struct("!Q")
 _last_tick = 0
 
 
@@ -22,11 +26,25 @@ def new_id() -> UUID:
     Within one process later ids sort after earlier ones, also when the clock goes back a little.
     Two threads that meet in the same tick differ by their random bits only.
     """
+    return new_ids(1)[0]
+
+
+def new_ids(count: int) -> list[UUID]:
+    """Several at once, in their order: the clock and the source of random bits are asked once."""
     global _last_tick
     milliseconds, rest = divmod(time.time_ns(), 1_000_000)
-    tick = _last_tick = max((milliseconds << 12) | (rest * 4096 // 1_000_000), _last_tick + 1)
-    random_62 = int.from_bytes(os.urandom(8), "big") >> 2
-    return UUID(int=(tick >> 12) << 80 | 0x7 << 76 | (tick & 0xFFF) << 64 | 0b10 << 62 | random_62)
+    first = max((milliseconds << 12) | (rest * 4096 // 1_000_000), _last_tick + 1)
+    _last_tick = first + count - 1
+    randoms = _EIGHT_BYTES.iter_unpack(os.urandom(8 * count))
+    return [
+        UUID(int=(tick >> 12) << 80 | 0x7 << 76 | (tick & 0xFFF) << 64 | 0b10 << 62 | random >> 2)
+        for tick, (random,) in enumerate(randoms, start=first)
+    ]
+
+
+def supply(count: int) -> Callable[[], UUID]:
+    """Gives ids one by one. As many as are likely to be needed are made at once."""
+    return chain(new_ids(count), iter(new_id, None)).__next__
 
 
 def public(prefix: str, number: UUID) -> str:

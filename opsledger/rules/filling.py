@@ -166,11 +166,20 @@ def _value_writer(part: Placeholder) -> WriteIfThere:
 
     def write(values: Values, problems: Problems) -> str | None:
         found = found_of(values, problems)
-        if type(found) is str:  # nearly all
-            return encode_basestring_ascii(found)
         return None if found is ABSENT else json_text(found)
 
-    return write
+    return write if len(part.path) != 2 else _plain_first(*part.path, write)
+
+
+def _plain_first(table: str, name: str, write: WriteIfThere) -> WriteIfThere:
+    """Nearly all values are texts that are there, and need no more than this."""
+
+    def write_plain(values: Values, problems: Problems) -> str | None:
+        within = values.get(table)
+        found = within.get(name) if type(within) is dict else None
+        return encode_basestring_ascii(found) if type(found) is str else write(values, problems)
+
+    return write_plain
 
 
 def object_writer(template: Mapping[str, Any]) -> Write:

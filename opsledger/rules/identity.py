@@ -13,6 +13,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from decimal import Decimal
+from functools import lru_cache
 from json.encoder import encode_basestring_ascii
 from typing import Any
 
@@ -75,7 +76,11 @@ def _fraction(value: Decimal | float) -> str:
 
 def digest(*parts: bytes) -> bytes:
     """SHA-256 over the parts, each with its length in front, so that ("a", "bc") and ("ab", "c") differ."""
-    return hashlib.sha256(b"".join([len(part).to_bytes(8, "big") + part for part in parts])).digest()
+    return hashlib.sha256(_sized(*parts)).digest()
+
+
+def _sized(*parts: bytes) -> bytes:
+    return b"".join([len(part).to_bytes(8, "big") + part for part in parts])
 
 
 def hex_digest(*parts: bytes) -> str:
@@ -84,7 +89,8 @@ def hex_digest(*parts: bytes) -> str:
 
 def operation_digest(workflow_slug: str, params_json: str, content_digest: bytes) -> bytes:
     """What makes an operation the same one again. `params_json` is canonical; no content is b""."""
-    return digest(b"operation 1", _bytes(workflow_slug), _bytes(params_json), content_digest)
+    start = _sized_once(b"operation 1", _bytes(workflow_slug))
+    return hashlib.sha256(start + _sized(_bytes(params_json), content_digest)).digest()
 
 
 def dedupe_key(source_id: str, event_id: str) -> bytes:
@@ -98,7 +104,9 @@ def step_identity(team: bytes, operation_id: str, step: str) -> str:
     `ol_` and 26 characters of `0-9a-v`, 130 bits. It follows from the team's number, the caller's own operation id and
     the step's name alone, so that an operation that is recorded again, in a restored database, finds its own records.
     """
-    identified = digest(b"step identity 1", team, _bytes(operation_id), _bytes(step))
+    own = _bytes(operation_id)
+    start, end = _sized_once(b"step identity 1", team), _sized_once(_bytes(step))
+    identified = hashlib.sha256(start + len(own).to_bytes(8, "big") + own + end).digest()
     return f"ol_{_base32(identified, _IDENTITY_LENGTH)}"
 
 
@@ -112,20 +120,36 @@ def idempotency_key(team: bytes, operation_id: str, step: str, revision: int, le
         raise ValueError(
             f"the destination takes {length_max} characters as a key; {KEY_LENGTH_MIN} are needed"
         )
-    action = (team, _bytes(operation_id), _bytes(step), revision.to_bytes(8, "big"))
-    return _base32(digest(b"idempotency key 2", *action), min(_KEY_LENGTH, length_max))
+    own = _bytes(operation_id)
+    start, end = (
+        _sized_once(b"idempotency key 2", team),
+        _sized_once(_bytes(step), revision.to_bytes(8, "big")),
+    )
+    identified = hashlib.sha256(start + len(own).to_bytes(8, "big") + own + end).digest()
+    return _base32(identified, min(_KEY_LENGTH, length_max))
+
+
+@lru_cache(maxsize=4096)  # of teams, steps and workflows: few
+def _sized_once(*parts: bytes) -> bytes:
+    return _sized(*parts)
 
 
 def _base32(digested: bytes, length: int) -> str:
-    """The first `length` characters of `0-9a-v`, five bits each: RFC 4648's extended hex alphabet in lower case."""
-    count = -(-length // 2)  # pairs of characters
-    number = int.from_bytes(digested, "big") >> (len(digested) * 8 - count * 10)
-    text = "".join([_PAIRS[number >> shift & 1023] for shift in range(count * 10 - 10, -10, -10)])
-    return text[:length]
+    """The first `length` characters of `0-9a-v`, at most 32 (160 bits): RFC 4648's extended hex in lower case."""
+    number = int.from_bytes(digested[:20], "big")
+    text = f"{_ten(number >> 110)}{_ten(number >> 60 & _50_BITS)}{_ten(number >> 10 & _50_BITS)}"
+    return text[:length] if length <= 30 else text + _PAIRS[number & 1023][: length - 30]
+
+
+def _ten(bits: int) -> str:
+    """Ten characters of 50 bits."""
+    first, second = _PAIRS[bits >> 40], _PAIRS[bits >> 30 & 1023]
+    return f"{first}{second}{_PAIRS[bits >> 20 & 1023]}{_PAIRS[bits >> 10 & 1023]}{_PAIRS[bits & 1023]}"
 
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuv"
 _PAIRS = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
+_50_BITS = (1 << 50) - 1
 
 
 def _bytes(text: str) -> bytes:
@@ -159,7 +183,8 @@ def _personal_data(text: str) -> list[str]:
     plain = text[: 4 * OPERATION_ID_LENGTH_MAX]
     if not plain.isascii():
         plain = unicodedata.normalize("NFKC", plain)
-    plain = _ESCAPED.sub(lambda found: "@" if found[1] == "40" else "+", plain)
+    if "%" in plain:
+        plain = _ESCAPED.sub(lambda found: "@" if found[1] == "40" else "+", plain)
     reasons = []
     if "@" in plain and _EMAIL.search(plain):
         reasons.append("must not hold an e-mail address: no personal data in identities")

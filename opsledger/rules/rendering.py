@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from opsledger.rules.building import Problems
 from opsledger.rules.definition_types import ActionDefinition, DestinationDefinition
@@ -67,8 +67,7 @@ _SAFE_ADDRESS = _SAFE_PATH + "?${}"
 _KEYED = frozenset({ProtectionKind.IDEMPOTENCY_KEY, ProtectionKind.CLIENT_ID})
 
 
-@dataclass(frozen=True, slots=True)
-class RenderedRequest:
+class RenderedRequest(NamedTuple):
     """What goes out, without credentials. Digests are SHA-256 in hex over length-prefixed parts."""
 
     method: str
@@ -117,6 +116,7 @@ def compiled(action: ActionDefinition, base_url: str) -> CompiledRequest:
     headers = tuple((name, header_writer(name, value)) for name, value in request.headers)
     if request.body is not None and not any(name.lower() == "content-type" for name, _ in headers):
         headers = (*headers, ("Content-Type", header_writer("Content-Type", "application/json")))
+    around = [request.path, *(value for _, value in (*request.query, *request.headers))]
     made = CompiledRequest(
         method=request.method,
         url=_url(base_url, request.path, request.query),
@@ -125,8 +125,9 @@ def compiled(action: ActionDefinition, base_url: str) -> CompiledRequest:
         keyed_body=object_writer(_with_key(request.body, place.split("."))) if where == "body" else None,
         key_header=place if where == "header" else "",
         key_length_max=protection.key_length_max,
+        names_operation=any(one.path[0] == "operation" for one in placeholders([*around, request.body])),
     )
-    if any(placeholders([request.path, *(value for _, value in (*request.query, *request.headers))])):
+    if any(placeholders(around)):
         return made
     return replace(made, fixed=made.fixed_envelope())
 
@@ -142,6 +143,7 @@ class CompiledRequest:
     keyed_body: Write | None  # where the key stands in the body
     key_header: str  # "" where it stands in none
     key_length_max: int
+    names_operation: bool  # our public id of the operation stands in it
     fixed: _Envelope | None = None  # all but body and key, where nothing of it is filled in
 
     def render(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -162,12 +162,12 @@ class Scenes:
 
     def too_late(self) -> Opened:
         wanted = self.desk.wanted("classic_follow_up")
-        return open_operations([replace(wanted, not_after=timezone.now() - timedelta(minutes=5))])[0]
+        return open_operations([wanted._replace(not_after=timezone.now() - timedelta(minutes=5))])[0]
 
     def missing(self) -> Opened:
         wanted = self.desk.wanted("classic_follow_up")
         lacking = {name: value for name, value in wanted.params.items() if name != "account"}
-        return open_operations([replace(wanted, params=lacking)])[0]
+        return open_operations([wanted._replace(params=lacking)])[0]
 
     def unapproved(self) -> Opened:
         return self.desk.letter()

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from opsledger.lib.ids import new_id, parse, public
+from opsledger.lib.ids import new_id, new_ids, parse, public, supply
 
 
 @pytest.mark.parametrize("number", [0, 1, 31, 32, 2**127, 2**128 - 1], ids=str)
@@ -54,3 +54,17 @@ def test_an_id_carries_the_time_it_was_made() -> None:
     before = time.time_ns() // 1_000_000
     made = new_id().int >> 80
     assert before - 1 <= made <= time.time_ns() // 1_000_000 + 5_000
+
+
+def test_ids_that_are_made_at_once_are_as_if_made_one_by_one() -> None:
+    before, many, after = new_id(), new_ids(5_000), new_id()
+    assert {(one.version, one.variant) for one in many} == {(7, "specified in RFC 4122")}
+    assert len(set(many)) == 5_000
+    assert [before, *many, after] == sorted([before, *many, after])
+
+
+@pytest.mark.parametrize("made_at_once", [0, 1, 3])
+def test_a_supply_never_ends_and_repeats_nothing(made_at_once: int) -> None:
+    give = supply(made_at_once)
+    given = [give() for _ in range(5)]
+    assert given == sorted(set(given))

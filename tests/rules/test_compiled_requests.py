@@ -161,6 +161,24 @@ def test_a_key_that_no_header_can_carry_is_refused_where_all_else_is_fixed(keyed
     assert isinstance(keyed.render({"a": "x"}, "ol_1", {}, "ab"), RenderedRequest)
 
 
+PLACES: dict[str, dict[str, Any]] = {
+    "path": {"path": "/of/{operation.id}"},
+    "query": {"query": {"q": "of {operation.id}"}},
+    "header": {"headers": {"X-Of": "{operation.id?}"}},
+    "body": {"body": {"deep": [{"of": "{operation.id}"}]}},
+    "none": {"body": {"of": "{step.identity}"}, "path": "/operation.id"},
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_it_is_known_whether_our_own_id_is_named(place: str) -> None:
+    action = {"title": "T", "request": {"method": "POST", "path": "/a"} | PLACES[place]}
+    table = {"name": "D", "base_url": BASE_URL, "actions": {"a": action}}
+    made, problems = build_definition("destination", "d", table)
+    assert isinstance(made, DestinationDefinition), problems
+    assert compiled(made.actions["a"], BASE_URL).names_operation is (place != "none")
+
+
 def test_a_key_takes_no_null_away_either() -> None:
     """What is approved is the request without its key, so nothing may stand where the key goes."""
     action = {

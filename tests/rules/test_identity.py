@@ -394,8 +394,7 @@ def test_code_points_tell_what_looks_the_same_apart() -> None:
     assert code_points("\n") == ("U+000A unnamed",)
 
 
-@given(st.binary(min_size=1, max_size=64))
+@given(st.binary(min_size=20, max_size=64))
 def test_base_32_is_that_of_the_standard_library(digested: bytes) -> None:
     whole = base64.b32hexencode(digested).decode().lower().rstrip("=")
-    length = len(digested) * 8 // 10 * 2  # whole pairs of characters
-    assert all(_base32(digested, part) == whole[:part] for part in range(length + 1))
+    assert all(_base32(digested, part) == whole[:part] for part in range(33))

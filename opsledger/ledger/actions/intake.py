@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -148,7 +148,7 @@ def _with_owners(
         person_id = known.get(one.owner.strip().lower())
         if person_id is None:
             return refused(("owner", "must be the sign-in name of an active person with the role owner here"))
-        return replace(new, owner_id=person_id)
+        return new._replace(owner_id=person_id)
 
     return [named(one, new) for one, new in zip(wanted, checked, strict=True)]
 
@@ -173,7 +173,7 @@ def _with_events(
         except UnknownSource as why:
             found.append(refused((f"source_event.{why.field}", str(why))))
             continue
-        found.append(replace(new, event_id=event_id))
+        found.append(new._replace(event_id=event_id))
     return found
 
 
@@ -197,7 +197,7 @@ def _with_replaced(
         if one.replaces == one.operation_id or found.why:
             why = found.why or "An operation can't replace itself."
             return Taken(Verdict.REPLACED_IS_OPEN, Opened(found.id, found.state, False), why=why)
-        return replace(new, replaces=found.id)
+        return new._replace(replaces=found.id)
 
     return [replacing(one, new) for one, new in zip(wanted, checked, strict=True)]
 
@@ -319,7 +319,7 @@ def _started_before(event_id: UUID) -> Opened | None:
 
 
 def _start(event: NewEvent, opened: OpenedEvent, starts: Wanted, source: str, actor: str) -> Delivered:
-    wanted = replace(starts, event_id=opened.id)
+    wanted = starts._replace(event_id=opened.id)
     taken = open_intended_here(event.team_id, [wanted], By(actor, source))[0]
     if taken.verdict is Verdict.REFUSED:
         facts: dict[str, Any] = {"problems": [list(problem) for problem in taken.problems]}

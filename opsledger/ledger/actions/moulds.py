@@ -79,7 +79,7 @@ class Casting:
     """What is cast at one moment: every kind's mould is looked for once."""
 
     def __init__(self, now: datetime, *, ids: Callable[[], UUID] = new_id) -> None:
-        self._now, self._ids = now, ids
+        self._now, self._at, self._ids = now, now.isoformat(), ids
         self._found: dict[tuple[UUID, int, str], _Found] = {}
 
     def cast(self, one: NewOperation) -> Row | None:
@@ -117,7 +117,7 @@ class Casting:
             event_id=one.event_id,
             replaces=one.replaces,
             params=params,
-            line=mould.line % {"at": self._now.isoformat(), "digest": digest.hex(), "request": sent},
+            line=mould.line % {"at": self._at, "digest": digest.hex(), "request": sent},
             steps=tuple(steps),
         )
 

@@ -9,7 +9,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from json.encoder import encode_basestring_ascii
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from opsledger.journal.append import body
@@ -47,8 +48,7 @@ class ShownContent:
     body: str  # its stored text
 
 
-@dataclass(frozen=True, slots=True)
-class NewOperation:
+class NewOperation(NamedTuple):
     """An intended action, with parameters that were checked against the workflow."""
 
     team_id: UUID
@@ -64,8 +64,7 @@ class NewOperation:
     content: ShownContent | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NewStep:
+class NewStep(NamedTuple):
     """What is a step's own. Everything else of its row is shared or as for every new step."""
 
     id: UUID
@@ -74,8 +73,7 @@ class NewStep:
     request: Outgoing | None  # as far as it is rendered; one that still waits for its approval is not
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """What is written of one new operation."""
 
     id: UUID
@@ -231,6 +229,14 @@ def _new_step(loaded: Loaded, step: Step) -> NewStep:
     return NewStep(loaded.step_ids[step.number], step.number, loaded.identities[step.number], request)
 
 
+def _headers_text(headers: Sequence[tuple[str, str]]) -> str:
+    """As json.dumps writes them, in less than half the time."""
+    pairs = [
+        f"[{encode_basestring_ascii(name)}, {encode_basestring_ascii(value)}]" for name, value in headers
+    ]
+    return f"[{', '.join(pairs)}]"
+
+
 def columns_of(rows: Sequence[Row]) -> dict[str, Any]:
     """What `open_operations.sql` takes: a column for each own value of operations, and of steps with their requests."""
     moulds = {
@@ -258,7 +264,7 @@ def columns_of(rows: Sequence[Row]) -> dict[str, Any]:
         "identities": Texts([step.identity for step in steps]),
         "methods": Texts([one.method if one else None for one in requests]),
         "urls": Texts([one.url if one else None for one in requests]),
-        "headers": Texts([json.dumps(one.headers) if one else None for one in requests]),
+        "headers": Texts([_headers_text(one.headers) if one else None for one in requests]),
         "bodies": Byteas([one.body if one else None for one in requests]),
         "keys": Texts([one.key if one else None for one in outgoing]),
         "request_digests": Texts([one.digest if one else None for one in requests]),

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -34,16 +33,17 @@ from opsledger.ledger.clock import lately_now
 from opsledger.ledger.definitions import workflow
 from opsledger.ledger.records import Loaded, lock
 from opsledger.ledger.sql import statement
+from opsledger.lib.ids import supply
 from opsledger.rules.identity import canonical_json, operation_digest
 
 FEW = 8  # rows of one caller; more of them are a batch by themselves
 TOGETHER_MAX = 64
+_IDS_EACH = 3  # an operation and two steps: made at once
 
 __all__ = ["NewOperation", "Opened", "ShownContent", "open_operations", "open_operations_here"]
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(NamedTuple):
     """What became of one: `new`, `same` again, or a conflict in `differs`."""
 
     id: UUID
@@ -84,7 +84,7 @@ def _open(wanted: Sequence[NewOperation], rows: Sequence[Row]) -> list[Opened]:
 def _rows(wanted: Sequence[NewOperation]) -> list[Row]:
     """What is written of each: cast in the mould of its kind where that fits, else made by the rules."""
     now = lately_now()
-    casting = Casting(now)
+    casting = Casting(now, ids=supply(_IDS_EACH * len(wanted)))
     made = [(one, casting.cast(one) or begin(one, now)) for one in wanted]
     _name_unapprovable([(loaded, one.actor) for one, loaded in made if isinstance(loaded, Loaded)])
     return [row_of(one, whole) if isinstance(whole, Loaded) else whole for one, whole in made]

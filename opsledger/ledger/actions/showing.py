@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from opsledger.ledger import definitions
@@ -71,10 +71,10 @@ class _Contents:
             return new
         try:
             if one.content.fields is None:
-                return replace(new, content=_named(one.content, one.workflow, self.known))
+                return new._replace(content=_named(one.content, one.workflow, self.known))
             if one.operation_id in self.recorded:
-                return replace(new, content=_only_compared(one.content, new, self.known))
-            return replace(new, content=self._brought(one.content, one.workflow))
+                return new._replace(content=_only_compared(one.content, new, self.known))
+            return new._replace(content=self._brought(one.content, one.workflow))
         except BadContent as why:
             return refused(*((f"content.{name}", message) for name, message in why.problems))
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from opsledger.ledger.actions.open import Opened
@@ -33,8 +33,7 @@ class WantedContent:
     author: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(NamedTuple):
     """What somebody asks to have recorded, as it was read. Nothing of it is checked yet."""
 
     operation_id: str
@@ -56,8 +55,7 @@ class Verdict(StrEnum):
     REFUSED = "refused"
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(NamedTuple):
     """What became of one wanted operation. `problems` are (field, message), for a refusal."""
 
     verdict: Verdict

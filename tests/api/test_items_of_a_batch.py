@@ -1,0 +1,33 @@
+"""What is written by hand for speed is what the library would write."""
+
+from __future__ import annotations
+
+import json
+from uuid import UUID
+
+import pytest
+
+from opsledger.api.answers import recorded, recorded_text
+from opsledger.ledger.actions.new_operations import _headers_text
+from opsledger.rules.states import OperationState
+
+OWN = ["a", 'quoted "id"', "back\\slash", "é 日本", "</script>", "\u2028", "x" * 200]
+
+
+@pytest.mark.parametrize("own", OWN)
+@pytest.mark.parametrize("new", [True, False])
+def test_an_item_is_the_answer_as_json_with_its_status(own: str, new: bool) -> None:
+    number = UUID(int=4711)
+    for state in OperationState:
+        status = 201 if new else 200
+        item = {"status": status, **recorded(number, own, state, new=new)}
+        text = recorded_text(number, own, state, new=new, status=status)
+        assert text == json.dumps(item, separators=(",", ":"))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [(), (("Accept", "a/b"),), (("X-Q", 'a "b" \\ \t'), ("X-É", "é")), (("A", ""), ("B", "x"), ("C", "y"))],
+)
+def test_headers_are_kept_as_json(headers: tuple[tuple[str, str], ...]) -> None:
+    assert _headers_text(headers) == json.dumps(headers)
