@@ -44,6 +44,7 @@ from opsledger.ledger.actions.interventions import settle_cancel
 from opsledger.ledger.queries.operation_filter import OperationFilter
 from opsledger.ledger.queries.operations import find_id, find_ids, page_of
 from opsledger.ledger.queries.record import Record, record_of
+from opsledger.lib import turns
 from opsledger.lib.ids import parse, public
 from opsledger.rules.content import AuthorKind
 from opsledger.rules.identity import allowed_in_path
@@ -82,12 +83,17 @@ def operation_ids_of(caller: Caller, texts: Sequence[str]) -> list[UUID]:
 def create(caller: Caller, request: HttpRequest, given: NewOperation) -> HttpResponse:
     taken = _open(caller, [_wanted(given)])[0]
     if taken.verdict is Verdict.RECORDED:
-        bell.ring()
+        _ring()
     if taken.opened is None or taken.verdict not in _TAKEN:
         raise _problem(taken)
     new = taken.verdict is Verdict.RECORDED
     body = recorded(taken.opened.id, given.operation_id, taken.opened.state, new=new)
     return respond(201 if new else 200, body, {"Location": body["url"]})
+
+
+def _ring() -> None:
+    with turns.left():
+        bell.ring()
 
 
 _TAKEN = frozenset({Verdict.RECORDED, Verdict.SAME})
@@ -174,7 +180,7 @@ def create_batch(caller: Caller, request: HttpRequest, given: Batch) -> HttpResp
         items[index] = _item(taken, wanted.operation_id)
     statuses = [status for status, _ in items]
     if 201 in statuses:
-        bell.ring()
+        _ring()
     refused_count = statuses.count(422)
     if refused_count:
         count_refusal("", caller, "invalid", "Items of a batch could not be taken.", times=refused_count)

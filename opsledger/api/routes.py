@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,7 @@ from pydantic import BaseModel
 
 from opsledger.accounts.permissions import Permission
 from opsledger.api.caller import Caller, caller_of
+from opsledger.api.long_bodies import in_turn
 from opsledger.api.problems import Problem, respond
 from opsledger.api.reading import read
 from opsledger.ledger.actions.events import record_refusal
@@ -86,8 +88,9 @@ def answered(call: Call, request: HttpRequest, place: Mapping[str, str]) -> Http
         caller = caller_of(request)
         if call.permission is not None:
             caller.require(call.permission)
-        given = {"given": read(request, call.shape)} if call.shape else {}
-        return call.view(caller, request, **place, **given)
+        with in_turn(request) if call.intake else nullcontext():
+            given = {"given": read(request, call.shape)} if call.shape else {}
+            return call.view(caller, request, **place, **given)
     except Problem as problem:
         if problem.code == "not_signed_in" or (call.intake and problem.kind.status in _COUNTED):
             count_refusal("", caller, problem.more.get("reason", problem.code), problem.kind.title)

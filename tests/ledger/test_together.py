@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from opsledger.ledger.actions.together import Together
+from opsledger.lib import turns
 
 
 class Desk:
@@ -98,3 +99,36 @@ def test_who_comes_after_a_failure_is_written() -> None:
         together(["bad"])
     desk.go_on.release()
     assert together(["a"]) == {"a"}
+
+
+def test_who_waits_for_anothers_write_keeps_nobody_from_computing() -> None:
+    """The one who writes may need a turn to end."""
+    desk = Desk()
+    together: Together[str, set[str]] = Together(desk.write, most=64)
+    inside = threading.Event()
+
+    def long_computation() -> None:
+        with turns.taken():
+            inside.set()
+            together(["second"])
+
+    writer = threading.Thread(target=together, args=(["first"],))
+    writer.start()
+    assert desk.began.acquire(timeout=20)
+    waiter = threading.Thread(target=long_computation)
+    waiter.start()
+    assert inside.wait(20)
+    until(lambda: len(together._waiting) == 1)
+    free = threading.Event()
+    threading.Thread(target=_take_a_turn, args=(free,), daemon=True).start()
+    assert free.wait(20)
+    for _ in range(2):
+        desk.go_on.release()
+    writer.join(20)
+    waiter.join(20)
+    assert [sorted(rows) for rows in desk.written] == [["first"], ["second"]]
+
+
+def _take_a_turn(free: threading.Event) -> None:
+    with turns.taken():
+        free.set()

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Generic, TypeVar
 
+from opsledger.lib import turns
+
 Row = TypeVar("Row")
 Result = TypeVar("Result")
 
@@ -51,7 +53,8 @@ class Together(Generic[Row, Result]):
             if not turn.leads:
                 self._waiting.append(turn)
         if not turn.leads:
-            turn.called.acquire()
+            with turns.left():
+                turn.called.acquire()
         if turn.leads:
             self._lead(turn)
         return turn.results[0] if turn.results else self._write(rows)

@@ -1,0 +1,103 @@
+"""Long computations of one process go one after another, and nobody waits for anything with the turn in hand."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from opsledger.lib import turns
+
+SECONDS_MAX = 20
+
+
+@contextmanager
+def beside(act: Callable[[], object]) -> Iterator[threading.Thread]:
+    """Another thread of the process; it has ended when the block has."""
+    thread = threading.Thread(target=act)
+    thread.start()
+    yield thread
+    thread.join(SECONDS_MAX)
+    assert not thread.is_alive()
+
+
+def taken_by_another() -> bool:
+    """Whether another thread gets the turn at once."""
+    found: list[bool] = []
+
+    def look() -> None:
+        found.append(turns._turn.acquire(blocking=False))
+        if found[0]:
+            turns._turn.release()
+
+    with beside(look):
+        pass
+    return not found[0]
+
+
+def test_one_computes_at_a_time() -> None:
+    order: list[str] = []
+
+    def second() -> None:
+        with turns.taken():
+            order.append("second")
+
+    with turns.taken():
+        thread = threading.Thread(target=second)
+        thread.start()
+        thread.join(0.05)
+        order.append("first")
+    thread.join(SECONDS_MAX)
+    assert order == ["first", "second"]
+
+
+def test_while_one_waits_the_next_one_computes_and_ends_before_it_goes_on() -> None:
+    computing, go_on, order = threading.Event(), threading.Event(), list[str]()
+
+    def second() -> None:
+        with turns.taken():
+            order.append("second begins")
+            computing.set()
+            assert go_on.wait(SECONDS_MAX)
+            order.append("second ends")
+
+    with turns.taken():
+        with beside(second), turns.left():
+            assert computing.wait(SECONDS_MAX)
+            go_on.set()
+        order.append("first goes on")
+        assert taken_by_another()
+    assert order == ["second begins", "second ends", "first goes on"]
+    assert not taken_by_another()
+
+
+def test_what_breaks_while_one_waits_leaves_the_turn_where_it_was() -> None:
+    with turns.taken():
+        assert taken_by_another()
+        with pytest.raises(ZeroDivisionError), turns.left():
+            _ = 1 / int(taken_by_another())
+        assert taken_by_another()
+
+
+def test_what_breaks_ends_the_turn() -> None:
+    with pytest.raises(ZeroDivisionError), turns.taken():
+        _ = 1 / 0
+    assert not taken_by_another()
+    with turns.left():  # of a turn that has ended: nothing
+        pass
+    assert not taken_by_another()
+
+
+def test_who_has_no_turn_leaves_none() -> None:
+    entered = threading.Event()
+
+    def stranger() -> None:
+        with turns.left():
+            entered.set()
+
+    with turns.taken():
+        with beside(stranger):
+            assert entered.wait(SECONDS_MAX)
+        assert taken_by_another()
