@@ -94,7 +94,10 @@ def _check_depth(raw: bytes, depth_max: int) -> None:
     if raw.count(b"[") + raw.count(b"{") <= depth_max:
         return  # too few brackets to be too deep: nearly every body
     # Without escapes every quote begins or ends a text. An escape outside of one is no JSON: reading ends there anyway.
-    marks = raw.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NO_MARK)
+    if b"\\" in raw:
+        raw = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
+    # Texts without brackets go first: two quotes beside each other change nothing about what is inside of a text.
+    marks = raw.translate(None, _NO_MARK).replace(b'""', b"")
     brackets = b"".join(marks.split(b'"')[::2])
     if max(accumulate(map(_STEP.__getitem__, brackets)), default=0) > depth_max:
         raise BadJson("depth", f"The body is nested deeper than {depth_max} levels.")

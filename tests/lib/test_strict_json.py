@@ -86,6 +86,30 @@ def test_the_depth_limit_is_the_callers() -> None:
     assert refused(b"[[[1]]]", depth_max=2).reason == "depth"
 
 
+VALUES = st.recursive(
+    st.text(alphabet='ab"\\\\[]{}\u00e9', max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text('[]{}"\\\\a', max_size=3), inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+def depth_of(value: Any) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if inner is None else 1 + max(map(depth_of, inner), default=0)
+
+
+@settings(max_examples=300)
+@given(VALUES, st.integers(0, 5))
+def test_what_stands_in_texts_is_no_depth(value: Any, depth_max: int) -> None:
+    raw = json.dumps(value).encode()
+    if depth_of(value) <= depth_max:
+        assert loads(raw, depth_max=depth_max) == value
+    else:
+        assert refused(raw, depth_max=depth_max).reason == "depth"
+
+
 @settings(max_examples=60)
 @given(st.binary(max_size=40), st.integers(90, 110))
 def test_no_bytes_crash_the_reader(junk: bytes, depth: int) -> None:
