@@ -39,6 +39,7 @@ from opsledger.ledger.actions.settle import By  # noqa: E402
 from opsledger.ledger.clock import database_now  # noqa: E402
 from opsledger.ledger.queries.replay_plans import plan, scope_of_ids  # noqa: E402
 from opsledger.ledger.replay_plan import Plan, freeze, thaw  # noqa: E402
+from opsledger.lib.database_url import FOLLOW_KEYS, ROW_BY_ROW  # noqa: E402
 from opsledger.rules.facts import Phase, SendFact  # noqa: E402
 
 DEFINITIONS = Path(__file__).resolve().parent / "definitions"
@@ -121,7 +122,7 @@ def whole(operations_count: str, batch: str, threads: str) -> None:
 
     ready()
     begun, steps = time.time(), 0
-    with ThreadPoolExecutor(int(threads)) as pool:
+    with ThreadPoolExecutor(int(threads), initializer=_as_the_web_does) as pool:
         list(pool.map(take, range(0, int(operations_count), int(batch))))
     recorded_after = time.time() - begun
     while True:
@@ -130,6 +131,13 @@ def whole(operations_count: str, batch: str, threads: str) -> None:
         if not counts.recorded:
             break
     answer(seconds=time.time() - begun, intake_seconds=recorded_after, steps=steps)
+
+
+def _as_the_web_does() -> None:
+    """A thread that records plans its statements as the web does, where the product records; a worker's plan row by row."""
+    with connection.cursor() as cursor:
+        for name in sorted(ROW_BY_ROW.keys() - FOLLOW_KEYS.keys()):
+            cursor.execute(f"SET {name} = on")
 
 
 class LosingWire(Wire):
