@@ -6,7 +6,7 @@ from django.db.models import F, Q
 
 from opsledger.accounts.models import Team
 from opsledger.ledger.models.content import ContentVersion
-from opsledger.ledger.models.operations import Step
+from opsledger.ledger.models.operations import LOOKED_UP, Step
 from opsledger.lib.ids import new_id
 
 
@@ -90,7 +90,7 @@ class Rejection(models.Model):
         ContentVersion, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
     step = models.ForeignKey(
-        Step, null=True, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+        Step, null=True, on_delete=models.PROTECT, related_name="+", db_index=False, **LOOKED_UP
     )
     revision = models.SmallIntegerField(null=True)
     rejected_by = models.ForeignKey(

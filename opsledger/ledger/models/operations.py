@@ -28,6 +28,9 @@ OPEN_STATES = [
 # A key to a row that never goes, on a hot one (docs/decisions/0023-plans.md): the database refuses to remove or renumber
 # that row instead of looking it up for every new one. What is asked by it has an index that begins with it.
 LASTING: Any = {"db_constraint": False, "db_index": False}
+# A key to an operation, a step or an attempt, on a row of which there are many (docs/decisions/0030-keys-per-statement.md):
+# those stay, too, and the statement that adds rows looks up what they name, by a trigger, once for all of them.
+LOOKED_UP: Any = {"db_constraint": False}
 
 
 class Operation(models.Model):
@@ -114,7 +117,7 @@ class Operation(models.Model):
 
 class OperationParams(models.Model):
     operation = models.OneToOneField(
-        Operation, primary_key=True, on_delete=models.PROTECT, related_name="params_row"
+        Operation, primary_key=True, on_delete=models.PROTECT, related_name="params_row", **LOOKED_UP
     )
     params = models.TextField()  # canonical JSON
 
@@ -148,7 +151,9 @@ def reference_start(column: str) -> str:
 class Step(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id)
     team = models.ForeignKey(Team, on_delete=models.PROTECT, **LASTING)
-    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="steps", db_index=False)
+    operation = models.ForeignKey(
+        Operation, on_delete=models.PROTECT, related_name="steps", db_index=False, **LOOKED_UP
+    )
     number = models.SmallIntegerField()
     name = models.TextField()
     identity = models.TextField(null=True)  # noqa: DJ001  rules.identity; null: from before it was stored
@@ -270,7 +275,9 @@ class Step(models.Model):
 class StepRequest(models.Model):
     """What a step sends: rendered once, frozen before the first attempt. A trigger refuses changes."""
 
-    step = models.ForeignKey(Step, on_delete=models.PROTECT, related_name="requests", db_index=False)
+    step = models.ForeignKey(
+        Step, on_delete=models.PROTECT, related_name="requests", db_index=False, **LOOKED_UP
+    )
     revision = models.SmallIntegerField()
     method = models.TextField()
     url = models.TextField()
@@ -293,9 +300,11 @@ class StepRequest(models.Model):
 class Attempt(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id)
     operation = models.ForeignKey(
-        Operation, on_delete=models.PROTECT, related_name="attempts", db_index=False
+        Operation, on_delete=models.PROTECT, related_name="attempts", db_index=False, **LOOKED_UP
     )
-    step = models.ForeignKey(Step, on_delete=models.PROTECT, related_name="attempts", db_index=False)
+    step = models.ForeignKey(
+        Step, on_delete=models.PROTECT, related_name="attempts", db_index=False, **LOOKED_UP
+    )
     number = models.SmallIntegerField()
     revision = models.SmallIntegerField()
     worker = models.TextField()  # unique per process start; a token's id for an automation
@@ -356,13 +365,13 @@ class Evidence(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id)
     operation = models.ForeignKey(
-        Operation, on_delete=models.PROTECT, related_name="evidence", db_index=False
+        Operation, on_delete=models.PROTECT, related_name="evidence", db_index=False, **LOOKED_UP
     )
     step = models.ForeignKey(
-        Step, null=True, on_delete=models.PROTECT, related_name="evidence", db_index=False
+        Step, null=True, on_delete=models.PROTECT, related_name="evidence", db_index=False, **LOOKED_UP
     )
     attempt = models.ForeignKey(
-        Attempt, null=True, on_delete=models.PROTECT, related_name="evidence", db_index=False
+        Attempt, null=True, on_delete=models.PROTECT, related_name="evidence", db_index=False, **LOOKED_UP
     )
     kind = models.TextField(choices=Kind)
     origin = models.TextField()  # a destination's slug, a token's name, a person's id
@@ -387,7 +396,9 @@ class HeldReference(models.Model):
 
     destination = models.ForeignKey(Definition, on_delete=models.PROTECT, related_name="+", **LASTING)
     reference_key = models.BinaryField(max_length=32)  # digest: references may be longer than an index row
-    step = models.ForeignKey(Step, on_delete=models.PROTECT, related_name="held_references", db_index=False)
+    step = models.ForeignKey(
+        Step, on_delete=models.PROTECT, related_name="held_references", db_index=False, **LOOKED_UP
+    )
 
     class Meta:
         constraints = [
