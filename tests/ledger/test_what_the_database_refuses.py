@@ -1,16 +1,35 @@
-"""What the models promise stands in the database: each constraint and each index, by its name.
+"""What the models promise stands in the database: each constraint and each index, by its name, and each key without one.
 
 A migration that changes a column may take an index with it that it was not asked about; then a law is only in the code.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import pytest
 from django.apps import apps
 from django.db import connection
-from django.db.models import Model
+from django.db.models import ForeignKey, Model
+
+from opsledger.accounts.models import Team
+from opsledger.ledger.models import Definition, DefinitionVersion, Proposal
+from tests.ledger.test_keys_per_statement import KEYS
 
 MODELS = [model for model in apps.get_models() if model.__module__.startswith("opsledger.")]
+
+# Keys without a constraint that nothing looks up: to rows that never go (decision 23), and those of a proposal.
+NOT_LOOKED_UP = (Team, Definition, DefinitionVersion)
+LOOKED_UP = [
+    field
+    for model in MODELS
+    for field in model._meta.local_fields
+    if isinstance(field, ForeignKey)
+    and not field.db_constraint
+    and field.related_model not in NOT_LOOKED_UP
+    and model is not Proposal
+]
+STAYING = sorted({field.related_model for field in LOOKED_UP}, key=lambda model: model._meta.label)
 
 
 @pytest.mark.django_db
@@ -26,3 +45,75 @@ def test_every_constraint_and_index_of_a_model_is_in_the_database(model: type[Mo
         )
         there = {name for (name,) in cursor.fetchall()}
     assert wanted <= there, f"{model._meta.label} lacks {sorted(wanted - there)}"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("field", LOOKED_UP, ids=str)
+def test_a_key_without_a_constraint_is_looked_up_by_each_statement_and_never_changes(
+    field: ForeignKey[Any, Any],
+) -> None:
+    table, column, parent = field.model._meta.db_table, field.column, field.related_model._meta.db_table
+    found = triggers(table)
+
+    looked_up = [
+        one
+        for one in found
+        if one.events == {"INSERT"} and one.of_statement and one.new_rows
+        and f"(SELECT p.id FROM {parent} p WHERE p.id = a.{column}) IS NULL" in one.source
+    ]  # fmt: skip
+    kept = [
+        one
+        for one in found
+        if "UPDATE" in one.events and not one.of_statement and (not one.columns or column in one.columns)
+    ]
+    assert looked_up, f"nothing looks up {field} when a row is added: see migration 0029"
+    assert any(one.function in {"refuse_move", "refuse_change"} for one in kept), f"{field} may change"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("model", STAYING, ids=lambda model: model._meta.label)
+def test_what_is_named_without_a_constraint_is_never_removed_renumbered_or_truncated(
+    model: type[Model],
+) -> None:
+    refusing = [one for one in triggers(model._meta.db_table) if one.function == "refuse_removal"]
+
+    assert any("DELETE" in one.events and not one.of_statement for one in refusing)
+    assert any("UPDATE" in one.events and model._meta.pk.column in one.columns for one in refusing)
+    assert any("TRUNCATE" in one.events for one in refusing)
+
+
+def test_each_of_these_keys_is_tried() -> None:
+    assert set(KEYS) == {(field.model._meta.db_table, field.column) for field in LOOKED_UP}
+
+
+class Trigger(NamedTuple):
+    function: str
+    source: str
+    events: set[str]
+    of_statement: bool
+    new_rows: bool
+    columns: list[str]
+
+
+def triggers(table: str) -> list[Trigger]:
+    """Those that are switched on, as information_schema has them and a little more."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT p.proname, p.prosrc, t.tgtype, t.tgnewtable IS NOT NULL,"
+            " ARRAY(SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = t.tgrelid AND a.attnum = ANY(t.tgattr))"
+            " FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid"
+            " WHERE t.tgrelid = %s::regclass AND t.tgenabled = 'O' AND NOT t.tgisinternal",
+            [table],
+        )
+        return [
+            Trigger(name, source, {event for bit, event in EVENTS.items() if kind & bit}, not kind & 1, rows, columns)
+            for name, source, kind, rows, columns in cursor.fetchall()
+        ]  # fmt: skip
+
+
+EVENTS = {
+    4: "INSERT",
+    8: "DELETE",
+    16: "UPDATE",
+    32: "TRUNCATE",
+}  # bits of pg_trigger.tgtype; 1: for each row
