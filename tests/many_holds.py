@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from django.utils import timezone
@@ -18,7 +17,7 @@ CLASSIC = "classic_follow_up"
 def late(desk: Desk, count: int, *, workflow: str = CLASSIC, at: datetime | None = None) -> list[Hold]:
     """`count` holds *too late*, opened at `at` (now, without one), in the order of their ids."""
     ended = timezone.now() - timedelta(minutes=5)
-    wanted = [replace(desk.wanted(workflow), not_after=ended) for _ in range(count)]
+    wanted = [desk.wanted(workflow)._replace(not_after=ended) for _ in range(count)]
     opened: list[Opened] = open_operations(wanted)
     found = Hold.objects.filter(operation_id__in=[one.id for one in opened])
     if at is not None:

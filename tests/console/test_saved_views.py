@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html as markup
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -343,7 +342,7 @@ def test_awaiting_my_approval_shows_what_this_person_may_approve_and_counts_it(s
     recorded = scenes.desk.letter(by=by_person(maria), content_id="another", fields=LETTER | {"subject": "x"})
     revised = scenes.unknown()
     scenes.settle(revised, Answer.ABSENT_REVISE, params={"subject": "Call them"}, checked_how="Searched.")
-    own = open_operations([replace(scenes.desk.wanted("classic_follow_up"), actor=f"person:{maria.pk}")])[0]
+    own = open_operations([scenes.desk.wanted("classic_follow_up")._replace(actor=f"person:{maria.pk}")])[0]
     scenes.send(UNKNOWN)
     scenes.settle(own, Answer.ABSENT_REVISE, params={"subject": "Call them"}, checked_how="Searched.")
     scenes.unknown()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from django.core.management import call_command
@@ -221,7 +220,7 @@ def test_what_another_operation_replaces_is_never_sent_again(desk: Desk) -> None
     desk.sandbox.script("invalid", 1, method="POST", identity=step_identity(opened.id, 1))
     desk.send()
     hold = hold_of(opened)
-    wanted = replace(desk.wanted("classic_follow_up", "test:successor"), replaces=opened.id)
+    wanted = desk.wanted("classic_follow_up", "test:successor")._replace(replaces=opened.id)
     successor = open_operations([wanted])[0]
 
     with pytest.raises(Refused, match="test:successor"):

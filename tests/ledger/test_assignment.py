@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -97,7 +96,7 @@ def test_holds_at_destinations_and_events_go_by_the_rules(scenes: Scenes) -> Non
 def test_an_operation_s_own_owner_comes_before_every_rule(scenes: Scenes) -> None:
     maria, jon = scenes.member("Maria", Role.OPERATOR), scenes.member("Jon", Role.OWNER)
     add(scenes, maria)
-    wanted = replace(scenes.desk.wanted("classic_follow_up"), owner_id=jon.pk)
+    wanted = scenes.desk.wanted("classic_follow_up")._replace(owner_id=jon.pk)
     opened = open_operations([wanted])[0]
     scenes.send(UNKNOWN)
     assert scenes.hold(opened).owner_id == jon.pk

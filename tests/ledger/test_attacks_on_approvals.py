@@ -286,8 +286,7 @@ def task_and_note(cast: Cast, folder: Path, *, approved: bool) -> Opened:
     load(cast.desk.team.pk, read_files([DEFINITIONS, file]), actor="test")
     forget_current()
     current = current_workflow(cast.desk.team.pk, "task_and_note")
-    wanted = replace(
-        cast.desk.wanted(),
+    wanted = cast.desk.wanted()._replace(
         workflow_version_id=current.version_id,
         destinations=current.destinations,
         params={"subject": "a call"},

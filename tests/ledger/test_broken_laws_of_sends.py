@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -34,7 +33,7 @@ def sql(statement: str, *values: object) -> int:
 def late(desk: Desk, count: int) -> list[UUID]:
     """Operations that nobody sent in time, and of which a person said: send it all the same."""
     ago = datetime.now(UTC) - timedelta(minutes=1)
-    wanted = [replace(desk.wanted("classic_follow_up"), not_after=ago) for _ in range(count)]
+    wanted = [desk.wanted("classic_follow_up")._replace(not_after=ago) for _ in range(count)]
     opened = [one.id for one in open_operations(wanted)]
     desk.sweep()
     for hold in Hold.objects.filter(closed_at__isnull=True, reason="too_late"):

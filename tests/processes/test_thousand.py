@@ -62,7 +62,12 @@ def test_a_thousand_operations_with_lost_replies_and_dying_workers_have_no_effec
     assert house.value("SELECT count(*) FROM ledger_operation") == COUNT
     assert house.value("SELECT count(*) FROM ledger_attempt WHERE known_by = 'lookup'") > 100
     assert states["confirmed"] > 1_500
-    assert {row["reason"] for row in holds} <= {"outcome_unknown"}
+    # About once in twenty runs all five requests of some step are lost before they are acted upon.
+    assert {row["reason"] for row in holds} <= {"outcome_unknown", "attempts_exhausted"}
+    exhausted = house.rows(
+        "SELECT s.identity FROM ledger_hold h JOIN ledger_step s ON s.id = h.step_id WHERE h.reason = 'attempts_exhausted'"
+    )
+    assert not [row for row in exhausted if effects[row["identity"]]]
 
 
 def _kill_with_an_untold_effect(house: House, doomed: Running) -> None:
