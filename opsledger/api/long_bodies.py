@@ -6,11 +6,9 @@ is computed, however many came at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-from django.db import connection
 from django.http import HttpRequest
 
 from opsledger.lib import turns
@@ -24,10 +22,5 @@ def in_turn(request: HttpRequest) -> Iterator[None]:
     if not announced.isdigit() or int(announced) < LONG_BYTES:
         yield
         return
-    with turns.taken(), connection.execute_wrapper(_waiting):
+    with turns.taken():
         yield
-
-
-def _waiting(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
-    with turns.left():
-        return execute(sql, params, many, context)

@@ -32,7 +32,7 @@ def database(
     extra = {name: value for name, value in parts.items() if name not in known}
     extra["options"] = f"{extra.get('options', '')} {options} -c timezone=UTC".strip()
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "opsledger.lib.postgres",
         "NAME": parts.get("dbname") or parts.get("user") or "opsledger",
         "USER": parts.get("user") or "",
         "PASSWORD": parts.get("password") or "",

@@ -5,10 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from socket import create_server
 
 import pytest
+from django.db import connection
+from psycopg import OperationalError
 
 from opsledger.lib import turns
+from opsledger.lib.postgres.base import DatabaseWrapper
 
 SECONDS_MAX = 20
 
@@ -101,3 +105,39 @@ def test_who_has_no_turn_leaves_none() -> None:
         with beside(stranger):
             assert entered.wait(SECONDS_MAX)
         assert taken_by_another()
+
+
+def test_what_is_left_can_be_left_again_inside() -> None:
+    """A bell that asked the database, say: the turn may be another's by then."""
+    with turns.taken():
+        with turns.left():
+            with turns.left():
+                assert not taken_by_another()
+            assert not taken_by_another()
+        assert taken_by_another()
+
+
+def test_a_turn_in_a_turn_is_refused_and_takes_nothing_from_the_first() -> None:
+    with turns.taken():
+        with pytest.raises(RuntimeError), turns.taken():
+            pass
+        assert taken_by_another()
+    assert not taken_by_another()
+
+
+def test_a_connection_that_is_not_answered_keeps_nobody_from_computing() -> None:
+    with create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(SECONDS_MAX)
+        host, port = silent.getsockname()
+        there = {"HOST": host, "PORT": port}
+        wrapper = DatabaseWrapper(connection.settings_dict | there)
+
+        def connect() -> None:
+            with turns.taken(), pytest.raises(OperationalError):
+                wrapper.get_new_connection(wrapper.get_connection_params())
+
+        with beside(connect):
+            peer, _ = silent.accept()
+            free = not taken_by_another()
+            peer.close()
+    assert free

@@ -1,0 +1,1 @@
+"""Django's PostgreSQL, whose connections leave the turn while they wait (`lib/turns.py`)."""
