@@ -129,6 +129,36 @@ def test_who_waits_for_anothers_write_keeps_nobody_from_computing() -> None:
     assert [sorted(rows) for rows in desk.written] == [["first"], ["second"]]
 
 
+def test_who_writes_for_others_does_not_let_them_wait_for_a_long_computation() -> None:
+    desk = Desk()
+
+    def write(rows: Sequence[str]) -> set[str]:
+        with turns.left():  # as every statement does
+            return desk.write(rows)
+
+    together: Together[str, set[str]] = Together(write, most=64)
+
+    def long_computation() -> None:
+        with turns.taken():
+            together(["first"])
+
+    leader = threading.Thread(target=long_computation)
+    leader.start()
+    assert desk.began.acquire(timeout=20)
+    follower = threading.Thread(target=together, args=(["second"],))
+    follower.start()
+    until(lambda: len(together._waiting) == 1)
+    with turns.taken():  # another long computation, until the short one has its answer
+        for _ in range(2):
+            desk.go_on.release()
+        follower.join(2)
+        answered = not follower.is_alive()
+    leader.join(20)
+    follower.join(20)
+    assert answered
+    assert [sorted(rows) for rows in desk.written] == [["first"], ["second"]]
+
+
 def _take_a_turn(free: threading.Event) -> None:
     with turns.taken():
         free.set()

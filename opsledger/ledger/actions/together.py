@@ -46,6 +46,14 @@ class Together(Generic[Row, Result]):
         self._lock, self._waiting, self._busy = Lock(), deque[_Turn[Row, Result]](), False
 
     def __call__(self, rows: Sequence[Row]) -> Result:
+        with (
+            turns.left()
+        ):  # also while it writes: those who wait for it may have none, and wait for no long computation
+            turn = self._taken(rows)
+        return turn.results[0] if turn.results else self._write(rows)
+
+    def _taken(self, rows: Sequence[Row]) -> _Turn[Row, Result]:
+        """After its rows were written, with others' or by itself; without a result where they have to be tried alone."""
         turn: _Turn[Row, Result] = _Turn(rows)
         with self._lock:
             turn.leads = not self._busy
@@ -53,11 +61,10 @@ class Together(Generic[Row, Result]):
             if not turn.leads:
                 self._waiting.append(turn)
         if not turn.leads:
-            with turns.left():
-                turn.called.acquire()
+            turn.called.acquire()
         if turn.leads:
             self._lead(turn)
-        return turn.results[0] if turn.results else self._write(rows)
+        return turn
 
     def _lead(self, first: _Turn[Row, Result]) -> None:
         turns = [first]
