@@ -6,6 +6,7 @@ import json
 from uuid import UUID
 
 import pytest
+from api_world import World, wanted
 
 from opsledger.api.answers import recorded, recorded_text
 from opsledger.ledger.actions.new_operations import _headers_text
@@ -31,3 +32,13 @@ def test_an_item_is_the_answer_as_json_with_its_status(own: str, new: bool) -> N
 )
 def test_headers_are_kept_as_json(headers: tuple[tuple[str, str], ...]) -> None:
     assert _headers_text(headers) == json.dumps(headers)
+
+
+def test_ids_follow_the_order_of_the_items_whatever_way_each_is_made(world: World) -> None:
+    """Pages show operations by their ids; with a latest moment one is made by the rules, without by its kind's mould."""
+    items = [
+        wanted(f"a:{n}") | ({"not_after": "2100-01-01T00:00:00Z"} if n % 3 == 0 else {}) for n in range(9)
+    ]
+    answers = world.auto.post("/operations/batch", {"items": items}).json()["items"]
+    assert [one["status"] for one in answers] == [201] * 9
+    assert [one["id"] for one in answers] == sorted(one["id"] for one in answers)

@@ -84,8 +84,11 @@ def _open(wanted: Sequence[NewOperation], rows: Sequence[Row]) -> list[Opened]:
 def _rows(wanted: Sequence[NewOperation]) -> list[Row]:
     """What is written of each: cast in the mould of its kind where that fits, else made by the rules."""
     now = lately_now()
-    casting = Casting(now, ids=supply(_IDS_EACH * len(wanted)))
-    made = [(one, casting.cast(one) or begin(one, now)) for one in wanted]
+    ids = supply(
+        _IDS_EACH * len(wanted)
+    )  # one for all of them: pages show operations in the order of their ids
+    casting = Casting(now, ids=ids)
+    made = [(one, casting.cast(one) or begin(one, now, ids=ids)) for one in wanted]
     _name_unapprovable([(loaded, one.actor) for one, loaded in made if isinstance(loaded, Loaded)])
     return [row_of(one, whole) if isinstance(whole, Loaded) else whole for one, whole in made]
 
