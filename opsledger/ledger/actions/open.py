@@ -84,9 +84,8 @@ def _open(wanted: Sequence[NewOperation], rows: Sequence[Row]) -> list[Opened]:
 def _rows(wanted: Sequence[NewOperation]) -> list[Row]:
     """What is written of each: cast in the mould of its kind where that fits, else made by the rules."""
     now = lately_now()
-    ids = supply(
-        _IDS_EACH * len(wanted)
-    )  # one for all of them: pages show operations in the order of their ids
+    # One supply for all of them: pages show operations in the order of their ids.
+    ids = supply(_IDS_EACH * len(wanted))
     casting = Casting(now, ids=ids)
     made = [(one, casting.cast(one) or begin(one, now, ids=ids)) for one in wanted]
     _name_unapprovable([(loaded, one.actor) for one, loaded in made if isinstance(loaded, Loaded)])

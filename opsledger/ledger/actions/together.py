@@ -46,9 +46,8 @@ class Together(Generic[Row, Result]):
         self._lock, self._waiting, self._busy = Lock(), deque[_Turn[Row, Result]](), False
 
     def __call__(self, rows: Sequence[Row]) -> Result:
-        with (
-            turns.left()
-        ):  # also while it writes: those who wait for it may have none, and wait for no long computation
+        # Also by the one who writes: those who wait for it may have no turn, and need none.
+        with turns.left():
             turn = self._taken(rows)
         return turn.results[0] if turn.results else self._write(rows)
 
@@ -67,23 +66,23 @@ class Together(Generic[Row, Result]):
         return turn
 
     def _lead(self, first: _Turn[Row, Result]) -> None:
-        turns = [first]
+        group = [first]
         with self._lock:
             count = len(first.rows)
             while self._waiting and count + len(self._waiting[0].rows) <= self._most:
-                turns.append(self._waiting.popleft())
-                count += len(turns[-1].rows)
+                group.append(self._waiting.popleft())
+                count += len(group[-1].rows)
         try:
-            result = self._write([row for turn in turns for row in turn.rows])
-            for turn in turns:
+            result = self._write([row for turn in group for row in turn.rows])
+            for turn in group:
                 turn.results.append(result)
         except Exception:
-            if len(turns) == 1:
+            if len(group) == 1:
                 raise
         finally:
-            self._end(turns)
+            self._end(group)
 
-    def _end(self, turns: Sequence[_Turn[Row, Result]]) -> None:
+    def _end(self, group: Sequence[_Turn[Row, Result]]) -> None:
         """Calls the next one to lead, then those whose rows were written."""
         with self._lock:
             following = self._waiting.popleft() if self._waiting else None
@@ -91,5 +90,5 @@ class Together(Generic[Row, Result]):
         if following is not None:
             following.leads = True
             following.called.release()
-        for turn in turns[1:]:
+        for turn in group[1:]:
             turn.called.release()

@@ -16,9 +16,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def get_new_connection(self, conn_params: Any) -> Any:
         with turns.left():
             made = super().get_new_connection(conn_params)
-        made.wait = partial(
-            _wait, proxy(made)
-        )  # all its waits go through this one; a proxy, so that it makes no circle
+        # All its waits go through this one; by a proxy, so that it makes no circle.
+        made.wait = partial(_wait, proxy(made))
         return made
 
 
