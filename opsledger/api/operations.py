@@ -106,8 +106,10 @@ def _open(caller: Caller, wanted: list[Wanted]) -> list[Taken]:
     connection that has died is replaced and the same is done again, once.
     """
     connection.health_check_done = True  # type: ignore[attr-defined]
-    used = connection.connection
+    used = None
     try:
+        connection.ensure_connection()
+        used = connection.connection  # also one that is made only now may die at once
         return open_intended(caller.team_id, wanted, caller.by)
     except (OperationalError, InterfaceError):
         # Leaving the transaction, Django has replaced a dead connection already; a living one failed for a reason.

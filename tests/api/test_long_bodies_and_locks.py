@@ -67,3 +67,22 @@ def test_who_has_a_lock_and_comes_back_for_the_turn_is_not_waited_for_with_it(li
             until_waiting(1, [moving])
     moving.join(SECONDS_MAX)
     assert [item["status"] for item in answers[0].json()["items"]] == [201]
+
+
+def test_a_long_body_whose_connection_is_cut_while_it_waits_is_recorded_and_leaves_no_turn_behind(
+    live: Letters,
+) -> None:
+    with transaction.atomic():
+        live.auto.post("/operations", wanted("a:5"))
+        waiting, answers = in_thread(lambda: long_body(live, *[wanted(f"a:{n}") for n in range(9)]))
+        until_waiting(1, [waiting])
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE wait_event_type = 'Lock' AND datname = current_database()"
+            )
+        until_waiting(1, [waiting])  # by another connection
+    waiting.join(SECONDS_MAX)
+    assert sorted(item["status"] for item in answers[0].json()["items"]) == [200] + [201] * 8
+    with turns.taken():
+        assert turns.in_hand()
