@@ -131,8 +131,8 @@ def claim_mailings(limit: int) -> list[ClaimedMailing]:
         cursor.execute(
             "UPDATE ledger_mailing SET state = 'sending', tries = tries + 1, try_at = NULL,"
             "       lease_ends_at = now() + %s * interval '1 second'"
-            " WHERE id IN (SELECT id FROM ledger_mailing WHERE state = 'waiting' AND try_at <= now()"
-            "               ORDER BY try_at, id LIMIT %s FOR UPDATE SKIP LOCKED)"
+            " WHERE id = ANY(ARRAY(SELECT id FROM ledger_mailing WHERE state = 'waiting' AND try_at <= now()"
+            "               ORDER BY try_at, id LIMIT %s FOR UPDATE SKIP LOCKED))"
             " RETURNING id, tries, in_doubt",
             [LEASE_SECONDS, limit],
         )

@@ -50,23 +50,24 @@ SELECT s.id FROM ledger_selection s
    AND NOT EXISTS (SELECT FROM ledger_referencelist l WHERE l.selection_id = s.id)
    AND NOT EXISTS (SELECT FROM ledger_providerstatement t WHERE t.selection_id = s.id)
 """
+# Which rows go is one array, found once: a subquery with a limit may be asked again for each row, and finds others then.
 # Notices of a person once they have read them, of a channel once nothing waits to be sent.
 _NOTICES = """
-DELETE FROM ledger_notice WHERE id IN (
+DELETE FROM ledger_notice WHERE id = ANY(ARRAY(
     SELECT id FROM ledger_notice
      WHERE made_at < now() - %(days)s * interval '1 day' AND send_at IS NULL
        AND (read_at < now() - %(days)s * interval '1 day' OR person_id IS NULL)
        AND (mailing_id IS NULL OR EXISTS (SELECT FROM ledger_mailing m WHERE m.id = mailing_id AND m.ended_at IS NOT NULL))
-     ORDER BY id LIMIT %(most)s FOR UPDATE SKIP LOCKED)
+     ORDER BY id LIMIT %(most)s FOR UPDATE SKIP LOCKED))
 """
 _MAILINGS = """
-DELETE FROM ledger_mailing WHERE id IN (
+DELETE FROM ledger_mailing WHERE id = ANY(ARRAY(
     SELECT m.id FROM ledger_mailing m
      WHERE m.ended_at < now() - %(days)s * interval '1 day'
        AND NOT EXISTS (SELECT FROM ledger_notice n WHERE n.mailing_id = m.id)
        AND (SELECT count(*) FROM (SELECT FROM ledger_mailing l WHERE l.id > m.id
               AND (l.person_id = m.person_id OR l.channel_id = m.channel_id) LIMIT %(kept)s) newer) = %(kept)s
-     ORDER BY m.id LIMIT %(most)s FOR UPDATE OF m SKIP LOCKED)
+     ORDER BY m.id LIMIT %(most)s FOR UPDATE OF m SKIP LOCKED))
 """
 
 

@@ -406,7 +406,8 @@ def _said_of(row: Any) -> str:
 
 _ABORT = """
 UPDATE ledger_replayitem SET state = 'aborted', ended_at = now()
- WHERE id IN (SELECT id FROM ledger_replayitem WHERE replay_id = %s AND state = 'waiting' ORDER BY position LIMIT %s)
+ WHERE id = ANY(ARRAY(
+       SELECT id FROM ledger_replayitem WHERE replay_id = %s AND state = 'waiting' ORDER BY position LIMIT %s))
    AND state = 'waiting'
 RETURNING destination_id, leads
 """
