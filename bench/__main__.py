@@ -65,7 +65,7 @@ def _read(words: list[str]) -> Asked:
     )  # for the test that it runs at all
     parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS), metavar="PART")
     parser.add_argument("--operations", type=int, help="history on file for the pages (1,000,000)")
-    parser.add_argument("--rounds", type=int, help="how often everything is measured (3)")
+    parser.add_argument("--rounds", type=int, help="how often everything is measured (5)")
     given = parser.parse_args(words)
     size = parts.TINY if given.tiny else parts.QUICK if given.quick else parts.FULL
     if given.rounds is not None:
