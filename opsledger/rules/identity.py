@@ -104,10 +104,7 @@ def step_identity(team: bytes, operation_id: str, step: str) -> str:
     `ol_` and 26 characters of `0-9a-v`, 130 bits. It follows from the team's number, the caller's own operation id and
     the step's name alone, so that an operation that is recorded again, in a restored database, finds its own records.
     """
-    own = _bytes(operation_id)
-    start, end = _sized_once(b"step identity 1", team), _sized_once(_bytes(step))
-    identified = hashlib.sha256(start + len(own).to_bytes(8, "big") + own + end).digest()
-    return f"ol_{_base32(identified, _IDENTITY_LENGTH)}"
+    return f"ol_{_base32(_of_action(b'step identity 1', team, operation_id, _bytes(step)), _IDENTITY_LENGTH)}"
 
 
 def idempotency_key(team: bytes, operation_id: str, step: str, revision: int, length_max: int) -> str:
@@ -120,13 +117,15 @@ def idempotency_key(team: bytes, operation_id: str, step: str, revision: int, le
         raise ValueError(
             f"the destination takes {length_max} characters as a key; {KEY_LENGTH_MIN} are needed"
         )
+    which = (_bytes(step), revision.to_bytes(8, "big"))
+    return _base32(_of_action(b"idempotency key 2", team, operation_id, *which), min(_KEY_LENGTH, length_max))
+
+
+def _of_action(kind: bytes, team: bytes, operation_id: str, *which: bytes) -> bytes:
+    """`digest` of these. All but the operation's own id is that of many actions, and made ready once."""
     own = _bytes(operation_id)
-    start, end = (
-        _sized_once(b"idempotency key 2", team),
-        _sized_once(_bytes(step), revision.to_bytes(8, "big")),
-    )
-    identified = hashlib.sha256(start + len(own).to_bytes(8, "big") + own + end).digest()
-    return _base32(identified, min(_KEY_LENGTH, length_max))
+    framed = _sized_once(kind, team) + len(own).to_bytes(8, "big") + own + _sized_once(*which)
+    return hashlib.sha256(framed).digest()
 
 
 @lru_cache(maxsize=4096)  # of teams, steps and workflows: few
