@@ -85,6 +85,7 @@ class VerifyCheckpoint(models.Model):
     entries_count = models.BigIntegerField(default=0)
     started_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)
+    faults_count = models.IntegerField(null=True)  # of a finished proof of everything: 0 when it held
 
     class Meta:
         db_table = "journal_verify_checkpoint"

@@ -20,6 +20,7 @@ from opsledger.journal.hashing import GENESIS, entry_hash, text_digest
 BATCH = 500
 FIRST = UUID(int=0)
 LAST = UUID(int=2**128 - 1)
+WHOLE = "everything"  # the checkpoint that tells of the newest proof of all chains
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from scenes import Scenes, path_of
 
 from opsledger.accounts.roles import Role
 from opsledger.journal.models import Entry, VerifyCheckpoint
+from opsledger.journal.verify import WHOLE
 from opsledger.ledger.queries import audit
 from opsledger.rules.answers import Answer
 
@@ -82,10 +83,21 @@ def test_what_happened_long_before_is_found_in_a_growing_window(scenes: Scenes) 
 def test_verification_is_shown_as_it_stands(scenes: Scenes) -> None:
     assert "have not been verified here yet" in page_of(scenes)
     now = timezone.now()
-    VerifyCheckpoint.objects.create(name="all", started_at=now, finished_at=now)
-    assert "The chains were last verified" in page_of(scenes)
-    VerifyCheckpoint.objects.create(name="more", started_at=now)
+    VerifyCheckpoint.objects.create(name="a part of it", started_at=now, finished_at=now)
+    assert "have not been verified here yet" in page_of(scenes)
+    whole = VerifyCheckpoint.objects.create(name=WHOLE, started_at=now)
     assert "A verification has been running since" in page_of(scenes)
+    whole.finished_at, whole.faults_count = now, 0
+    whole.save(update_fields=["finished_at", "faults_count"])
+    page = page_of(scenes)
+    assert "The whole ledger was last verified" in page
+    assert "running since" not in page
+    whole.started_at, whole.faults_count = now + timedelta(seconds=1), 2
+    whole.save(update_fields=["started_at", "faults_count"])
+    page = page_of(scenes)
+    assert "found 2 subjects that do not hold" in page
+    assert "last verified" not in page
+    assert "A verification has been running since" in page
 
 
 def test_a_link_that_cannot_be_read_says_so(scenes: Scenes) -> None:

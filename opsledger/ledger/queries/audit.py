@@ -16,6 +16,7 @@ from uuid import UUID
 
 from django.db import connection
 
+from opsledger.journal.verify import WHOLE
 from opsledger.lib.named_rows import named_rows
 
 PAGE = 50
@@ -136,17 +137,20 @@ def _bounds(team_id: UUID) -> tuple[datetime, datetime]:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The newest run of `verify_ledger` that ended, and one that goes on."""
+    """The newest proof of the whole ledger that ended, and one that goes on."""
 
     finished_at: datetime | None
+    faults_count: int | None  # of the one that ended; 0 when everything held
     running_since: datetime | None
 
 
 def verification() -> Verification:
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT max(finished_at), max(started_at) FILTER (WHERE finished_at IS NULL)"
-            " FROM journal_verify_checkpoint"
+            "SELECT finished_at, faults_count,"
+            " CASE WHEN finished_at IS NULL OR finished_at < started_at THEN started_at END"
+            " FROM journal_verify_checkpoint WHERE name = %s",
+            [WHOLE],
         )
-        finished_at, running_since = cursor.fetchone()
-    return Verification(finished_at, running_since)
+        row = cursor.fetchone()
+    return Verification(*row) if row else Verification(None, None, None)

@@ -16,6 +16,7 @@ from opsledger.journal.models import VerifyCheckpoint
 from opsledger.journal.verify import (
     FIRST,
     LAST,
+    WHOLE,
     Fault,
     chain_fault,
     chains,
@@ -25,6 +26,7 @@ from opsledger.journal.verify import (
     text_faults,
 )
 from opsledger.ledger.clock import database_now
+from opsledger.ledger.queries.audit import verification
 from opsledger.ledger.verify import content_faults, operations_without_journal, state_faults, switch_faults
 from opsledger.ledger.verify_replays import replay_faults, replays_without_journal
 
@@ -43,6 +45,10 @@ class Command(BaseCommand):
         jobs, since = options["jobs"], _since(options["since"])
         if not 1 <= jobs <= 32:
             raise CommandError("--jobs must be from 1 to 32.")
+        if jobs > 1 and options["resume"]:
+            raise CommandError("--resume goes on with a run of one process; leave out --jobs or --resume.")
+        if since is None:
+            _begin(options["resume"])
         alone = jobs == 1
         verified = verify_range(FIRST, LAST, since, options["resume"]) if alone else _share(jobs, since)
         faults = [
@@ -52,6 +58,8 @@ class Command(BaseCommand):
             *replays_without_journal(),
             *switch_faults(),
         ]
+        if since is None:
+            _end(len(faults))
         self.stdout.write(f"{verified[0]} chains, {verified[1]} entries read.")
         if faults:
             for fault in faults[:SHOWN_MAX]:
@@ -69,9 +77,24 @@ def _since(text: str | None) -> Any:
     return moment
 
 
+def _begin(resume: bool) -> None:
+    """What pages tell of: a proof of everything has begun. One that goes on began when the interrupted one did; how the
+    one before it ended is told until this one has."""
+    interrupted = verification().running_since is not None
+    if not (resume and interrupted):
+        VerifyCheckpoint.objects.update_or_create(name=WHOLE, defaults={"started_at": database_now()})
+
+
+def _end(faults_count: int) -> None:
+    VerifyCheckpoint.objects.filter(name=WHOLE).update(finished_at=database_now(), faults_count=faults_count)
+
+
 def verify_range(after: UUID, until: UUID, since: Any, resume: bool) -> tuple[int, int, list[Fault]]:
     """Chains and entries read, and what does not hold. Progress is kept, so that a run can resume."""
-    name = f"verify {after} {until}"
+    part = (
+        f" since {since.isoformat()}" if since else ""
+    )  # it passed over others: no run over all goes on from it
+    name = f"verify {after} {until}{part}"
     checkpoint = (
         VerifyCheckpoint.objects.filter(name=name, finished_at__isnull=True).first() if resume else None
     )
