@@ -19,11 +19,13 @@ from axes.models import AccessAttempt
 from django.conf import settings
 from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig
 from django.db import InterfaceError, OperationalError
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.middleware.csrf import get_token
 from django.template.loader import render_to_string
 from django.utils import timezone
 
+from opsledger.api.problems import Problem as ApiProblem
+from opsledger.api.problems import respond
 from opsledger.console.http import FRAGMENT_HEADER, no_store, vary_by_htmx, wants_fragment
 
 logger = logging.getLogger(__name__)
@@ -63,11 +65,7 @@ def answer(request: HttpRequest, problem: Problem) -> HttpResponse:
 
 def _sent(request: HttpRequest, problem: Problem, render: Callable[[str], str]) -> HttpResponse:
     if request.path_info.startswith(_FOR_PROGRAMS):
-        response: HttpResponse = JsonResponse(
-            {"type": "about:blank", "title": problem.title, "status": problem.status, "detail": problem.what},
-            status=problem.status,
-            content_type="application/problem+json",
-        )
+        response: HttpResponse = _told_to_a_program(problem)
     elif hasattr(request, "htmx") and wants_fragment(request):
         response = HttpResponse(render("errors/_note.html"), status=problem.status)
         response[FRAGMENT_HEADER] = "1"
@@ -77,6 +75,19 @@ def _sent(request: HttpRequest, problem: Problem, render: Callable[[str], str]) 
         response = HttpResponse(render("errors/page.html"), status=problem.status)
     no_store(response)
     return vary_by_htmx(response)
+
+
+_CODES = {401: "not_signed_in", 403: "not_allowed", 404: "not_found", 500: "broken", 503: "unavailable"}
+_NOT_READ = (
+    "The request, or the name of the host that it was sent to, can’t be taken here. Nothing was recorded."
+)
+
+
+def _told_to_a_program(problem: Problem) -> HttpResponse:
+    """The same in the API's own form; what a page says of itself is of no use there."""
+    code = _CODES.get(problem.status, "bad_request")
+    detail = _NOT_READ if code == "bad_request" else problem.what
+    return respond(ApiProblem(code, detail))
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -21,6 +21,15 @@ _READ_BYTES = 65_536
 _BODILESS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 
+# Codes of what is refused here, and what a sender does about each (opsledger/api/problems.py has them all).
+TODO = {
+    "bad_request": "Send the whole of it again, as one request.",
+    "length_required": "Send Content-Length with the body.",
+    "transfer_encoding": "Send Content-Length, or `Transfer-Encoding: chunked`.",
+}
+_CODES = {"400": "bad_request", "411": "length_required", "501": "transfer_encoding"}
+
+
 class _Refused(Exception):
     def __init__(self, status: str, detail: str) -> None:
         super().__init__(detail)
@@ -117,9 +126,16 @@ def _read(stream: Any, length: int) -> bytes:
 
 
 def _problem(why: _Refused, start_response: StartResponse) -> Iterable[bytes]:
-    status, title = int(why.status[:3]), why.status[4:]
-    detail = f"{why.detail} Nothing was recorded."
-    body = json.dumps({"type": "about:blank", "title": title, "status": status, "detail": detail}).encode()
+    code = _CODES[why.status[:3]]
+    problem = {
+        "type": f"/api/docs#problem-{code}",
+        "title": why.status[4:],
+        "status": int(why.status[:3]),
+        "code": code,
+        "detail": f"{why.detail} Nothing was recorded.",
+        "todo": TODO[code],
+    }
+    body = json.dumps(problem).encode()
     headers = [("Content-Type", "application/problem+json"), ("Content-Length", str(len(body)))]
     start_response(why.status, headers)
     return [body]
