@@ -118,7 +118,10 @@ CALLS: tuple[Call, ...] = (
         (Reply(200, "A page.", OperationPage), _INVALID),
         permission=Permission.VIEW, tag="Operations",
         query=(
-            Query("state", "One or several states, separated by commas; `open` stands for all that have not ended."),
+            Query(
+                "state", "One or several states, separated by commas; `open` stands for all that have not ended.",
+                many=True,
+            ),
             Query("owner", "A sign-in name; open operations only."),
             Query("workflow", "A workflow's slug."),
             Query("destination", "A destination's slug."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -48,6 +48,28 @@ def _too_large(limit: int) -> Problem:
 def read(request: HttpRequest, model: type[Model]) -> Model:
     """The request's body as this model says."""
     return checked(model, read_json(request))
+
+
+def read_if_any(request: HttpRequest, model: type[Model]) -> None:
+    """The same of a body that need not be there, and has nothing to say."""
+    if raw_body(request):
+        read(request, model)
+
+
+def check_query(request: HttpRequest, known: Mapping[str, bool]) -> None:
+    """422 for a name that the call does not know, or that is said twice where it does not take several (False)."""
+    if not request.META.get("QUERY_STRING"):
+        return
+    words = f"known are {', '.join(sorted(known))}" if known else "there is none"
+    given = list(request.GET.lists())
+    problems = [(str(name), f"is not a known filter; {words}") for name, _ in given if name not in known]
+    problems += [
+        (str(name), "is given more than once")
+        for name, values in given
+        if len(values) > 1 and not known.get(str(name), True)
+    ]
+    if problems:
+        raise invalid(problems)
 
 
 def read_json(request: HttpRequest) -> Any:

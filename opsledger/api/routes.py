@@ -21,7 +21,8 @@ from opsledger.accounts.permissions import Permission
 from opsledger.api.caller import Caller, caller_of
 from opsledger.api.long_bodies import in_turn
 from opsledger.api.problems import Problem, respond
-from opsledger.api.reading import read
+from opsledger.api.reading import check_query, read, read_if_any
+from opsledger.api.shapes.work import Nothing
 from opsledger.ledger.actions.events import record_refusal
 
 log = logging.getLogger(__name__)
@@ -45,6 +46,7 @@ class Query:
     name: str
     words: str
     kind: str = "string"
+    many: bool = False  # may be said more than once
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +84,17 @@ def addressed(calls: Sequence[Call]) -> View:
 
 
 def answered(call: Call, request: HttpRequest, place: Mapping[str, str]) -> HttpResponse:
-    """1. The token. 2. Whether it may. 3. The body, checked. 4. The call's own view. Problems end it anywhere."""
+    """1. The token. 2. Whether it may. 3. Query and body, checked. 4. The call's own view. Problems end it anywhere."""
     caller: Caller | None = None
     try:
         caller = caller_of(request)
         if call.permission is not None:
             caller.require(call.permission)
         with in_turn(request) if call.intake else nullcontext():
+            check_query(request, {one.name: one.many for one in call.query})
             given = {"given": read(request, call.shape)} if call.shape else {}
+            if call.shape is None and call.method == "POST":
+                read_if_any(request, Nothing)
             return call.view(caller, request, **place, **given)
     except Problem as problem:
         if problem.code == "not_signed_in" or (call.intake and problem.kind.status in _COUNTED):

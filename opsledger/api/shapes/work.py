@@ -45,8 +45,8 @@ class Outcome(Shape):
     evidence: HowKnown
 
 
-class Heartbeat(Shape):
-    """Nothing needs to be said; an empty object."""
+class Nothing(Shape):
+    """Of calls that need no body: an empty object, where one is sent at all."""
 
 
 class Evidence(Shape):
