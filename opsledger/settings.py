@@ -208,7 +208,7 @@ REDIS_URL = env.url("REDIS_URL", "redis://localhost:6379/0", ("redis", "rediss",
 SEND_THREADS = env.number("SEND_THREADS", 16, least=1, most=128)
 # Destinations on private addresses that may be called, as CIDR ranges (docs/operating.md, "Addresses").
 ALLOWED_PRIVATE_NETWORKS = env.networks("ALLOWED_PRIVATE_NETWORKS")
-HTTPS_PROXY_URL = env.url("DESTINATION_PROXY_URL", "", ("http",))
+HTTPS_PROXY_URL = env.url("DESTINATION_PROXY_URL", "", ("http",), bare=True)
 # Mail to people: without EMAIL_URL none is sent, and the pages say so (docs/operating.md, "Mail").
 MAIL = mail_settings(env.text("EMAIL_URL"), env.text("MAIL_FROM"))
 MAIL_ON = MAIL is not None

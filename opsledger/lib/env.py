@@ -71,10 +71,43 @@ class Env:
             raise BadSetting(f"{name}={value!r} is not one of: {', '.join(choices)}.")
         return value
 
-    def url(self, name: str, default: str, schemes: tuple[str, ...]) -> str:
+    def url(self, name: str, default: str, schemes: tuple[str, ...], *, bare: bool = False) -> str:
+        """A URL that can lead somewhere; with `bare` of a host and a port alone. Its text is never shown: it may hold a
+        password."""
         value = self.text(name, default)
-        if value and urlsplit(value).scheme not in schemes:
+        if not value:
+            return value
+        scheme = value.partition(":")[0].lower()
+        if "://" not in value or scheme not in schemes:
             raise BadSetting(
                 f"{name} must be a URL that starts with one of: {', '.join(s + '://' for s in schemes)}."
             )
+        wrong = _wrong_with(value)
+        if not wrong and bare and not _is_bare(value):
+            wrong = f"it must be {schemes[0]}://host:port and nothing more"
+        if wrong:
+            raise BadSetting(f"{name} can't be used: {wrong}.")
         return value
+
+
+def _wrong_with(value: str) -> str:
+    """Why this URL leads nowhere, whatever is there; "" when it may."""
+    try:
+        parts = urlsplit(value)
+        hosts = parts.netloc.rpartition("@")[2].split(",")  # a database's may be several
+        ports = [urlsplit(f"//{host}").port for host in hosts]
+    except ValueError as why:
+        return str(why) if "IPv6" in str(why) else "its port is not a number from 1 to 65535"
+    if 0 in ports:
+        return "its port is not a number from 1 to 65535"
+    if parts.scheme in {"http", "https"} and not parts.hostname:
+        return "it names no host"
+    path = parts.path.strip("/")
+    if parts.scheme in {"redis", "rediss"} and path and not (path.isascii() and path.isdigit()):
+        return "its path is the number of a database, such as /0"
+    return ""
+
+
+def _is_bare(value: str) -> bool:
+    parts = urlsplit(value)
+    return parts.path in {"", "/"} and not (parts.query or parts.fragment or "@" in parts.netloc)

@@ -60,6 +60,55 @@ def test_a_flag_a_choice_and_a_url_that_make_no_sense_are_refused_by_name():
         env.url("URL", "", ("http",))
 
 
+NONSENSE_URLS = {
+    "a port that is a word": ("redis://there:six/0", "its port is not a number from 1 to 65535"),
+    "a port that does not exist": ("http://there:99999", "its port is not a number from 1 to 65535"),
+    "a port of a second host": ("postgresql://one:5432,two:x/db", "its port is not a number from 1 to 65535"),
+    "no host": ("https://", "it names no host"),
+    "no host, a port": ("http://:8000", "it names no host"),
+    "brackets that do not close": ("http://[::1", "Invalid IPv6 URL"),
+    "a broker's database that is no number": ("redis://there/first", "its path is the number of a database"),
+}
+SOUND_URLS = [
+    "postgresql:///db?host=/run/postgresql",
+    "postgresql://one:5432,two/db",
+    "postgresql://user:p%3Aw@[::1]:5432/db",
+    "redis://",
+    "redis://:secret@there:6379/15",
+    "rediss://there/0?ssl_cert_reqs=none",
+    "unix:///run/redis.sock?db=1",
+    "http://localhost:8000",
+    "https://ops.example/",
+]
+SCHEMES = ("http", "https", "postgresql", "redis", "rediss", "unix")
+
+
+@pytest.mark.parametrize(("value", "words"), NONSENSE_URLS.values(), ids=NONSENSE_URLS.keys())
+def test_a_url_that_leads_nowhere_is_refused_by_name_and_not_shown(value, words):
+    """It may hold a password."""
+    with pytest.raises(BadSetting, match=f"NAME can't be used: {words}") as why:
+        Env({"NAME": value}).url("NAME", "", SCHEMES)
+    assert value not in str(why.value)
+
+
+@pytest.mark.parametrize("value", SOUND_URLS)
+def test_a_url_that_leads_somewhere_is_taken_as_it_is(value):
+    assert Env({"NAME": value}).url("NAME", "", SCHEMES) == value
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["http://proxy:3128/path", "http://user:secret@proxy:3128", "http://proxy:3128?x", "http://proxy/#x"],
+)
+def test_a_url_of_a_host_alone_is_nothing_more(value):
+    env = Env({"NAME": value, "FINE": "http://proxy:3128", "SLASH": "http://proxy:3128/"})
+    with pytest.raises(BadSetting, match="NAME can't be used: it must be http://host:port and nothing more"):
+        env.url("NAME", "", ("http",), bare=True)
+    assert env.url("FINE", "", ("http",), bare=True) == "http://proxy:3128"
+    assert env.url("SLASH", "", ("http",), bare=True) == "http://proxy:3128/"
+    assert env.url("ABSENT", "", ("http",), bare=True) == ""
+
+
 def test_names_are_split_at_commas_and_trimmed():
     assert Env({"NAME": " a, b ,,c"}).names("NAME", []) == ["a", "b", "c"]
 
