@@ -109,9 +109,10 @@ def search(
             complete = len(found) < RECORDS_MAX
             looked = LookupFact(LookupStatus.RECORDS, tuple(found), complete=complete)
             return Lookup(looked, fact.body[:16_384], fact.status, _final(action, raw))
-        if not isinstance(following, str):
-            break  # there is more, but not in a form that can be followed
-        url = _next_url(rendered.url, template.next_query, following)
+        next_url = _next_url(rendered.url, template.next_query, following, destination)
+        if next_url is None:
+            break  # there is more, but not in a form, or not at a place, that can be followed
+        url = next_url
     incomplete = LookupFact(LookupStatus.RECORDS, tuple(found), complete=False)
     return Lookup(incomplete, fact.body[:16_384] if fact else b"", fact.status if fact else None)
 
@@ -169,11 +170,20 @@ def _record(row: Value, reference: str, action: ActionDefinition) -> FoundRecord
     return FoundRecord(reference_at(row, reference) or "", identity, found_fields(row, lookup))
 
 
-def _next_url(url: str, query_field: str, following: str) -> str:
-    if not query_field:
-        return urljoin(url, following)
-    joint = "&" if "?" in url else "?"
-    return f"{url}{joint}{quote(query_field, safe='')}={quote(following, safe='')}"
+def _next_url(
+    url: str, query_field: str, following: Value | Absent, destination: DestinationDefinition
+) -> str | None:
+    """The next page's address, at the destination's own origin: the credential goes nowhere else. None for any other."""
+    if not isinstance(following, str):
+        return None
+    if query_field:
+        joint = "&" if "?" in url else "?"
+        return f"{url}{joint}{quote(query_field, safe='')}={quote(following, safe='')}"
+    try:
+        joined = urljoin(url, following)
+        return joined if _origin(joined) == _origin(destination.base_url) else None
+    except ValueError:  # brackets that do not close, a port that is none
+        return None
 
 
 def _final(action: ActionDefinition, rows: list[Value]) -> str:

@@ -112,3 +112,20 @@ PAGES: dict[str, tuple[Any, bool]] = {
 def test_all_pages_are_read_or_the_answer_is_not_complete(following: Any, complete: bool) -> None:
     fact = looked(json.dumps({"items": [], "next": following}).encode()).fact
     assert (fact.status, fact.complete) == (LookupStatus.RECORDS, complete)
+
+
+@pytest.mark.parametrize(
+    "following",
+    [
+        "https://elsewhere.example/tasks?page=2",
+        "//elsewhere.example/tasks",
+        "http://127.0.0.1:1/tasks",
+        "http://[::1",
+    ],
+    ids=["another host", "another host, no scheme", "another port", "no address"],
+)
+def test_a_next_page_elsewhere_is_not_followed_and_is_no_refusal_of_access(following: str) -> None:
+    """The credential stays here, so what is there is not read; that the first page came shows that we are let in."""
+    found = looked(json.dumps({"items": [{"id": "T-1", "own": "op-1"}], "next": following}).encode())
+    assert (found.fact.status, found.fact.complete) == (LookupStatus.RECORDS, False)
+    assert [one.reference for one in found.fact.records] == ["T-1"]
