@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 
 from opsledger.destinations import http
 from opsledger.destinations.credentials import CredentialMissing
@@ -16,9 +17,15 @@ from opsledger.lib.ids import new_id
 from opsledger.rules.facts import LookupFact, LookupStatus
 from opsledger.rules.matching import sent_fields
 
+log = logging.getLogger(__name__)
+
 
 def look(claimed: ClaimedLook, wire: Wire) -> Looked:
-    """Makes one lookup, in a thread that touches no database."""
+    """Makes one lookup, in a thread that touches no database.
+
+    One that breaks in our own code is no answer, and was made all the same: it would break again each time, and nobody
+    would ever be asked about the step.
+    """
     destination = definitions.destination(claimed.destination_version_id)
     action = destination.actions[claimed.action]
     try:
@@ -28,6 +35,9 @@ def look(claimed: ClaimedLook, wire: Wire) -> Looked:
             found = _search(claimed, wire)
     except CredentialMissing as why:
         found = Lookup(LookupFact(LookupStatus.ACCESS_REFUSED, error=str(why)))
+    except Exception:
+        log.exception("a lookup broke; it counts as no answer", extra={"operation_id": claimed.operation_id})
+        found = Lookup(LookupFact(LookupStatus.NO_ANSWER, error="it_broke_here"))
     return looked_of(claimed, found)
 
 
