@@ -104,9 +104,15 @@ def checked(model: type[Model], value: object) -> Model:
 
 def invalid(problems: Iterable[tuple[str, str]]) -> Problem:
     errors = list(problems)[:ERRORS_MAX]
-    first = f"{errors[0][0]} {errors[0][1]}" if errors[0][0] else errors[0][1]
     rest = f" And {len(errors) - 1} more." if len(errors) > 1 else ""
-    return Problem("invalid", f"{first.rstrip('.')}.{rest} Nothing was recorded.", errors=errors)
+    return Problem("invalid", f"{_sentence(*errors[0])}{rest} Nothing was recorded.", errors=errors)
+
+
+def _sentence(field: str, message: str) -> str:
+    """“amount must be a number.”; a message that is a sentence of its own stands behind its field."""
+    joint = ": " if message[:1].isupper() else " "
+    said = f"{field}{joint}{message}" if field else message
+    return said if said.endswith("?") else f"{said.rstrip('.')}."
 
 
 def problems_of(why: ValidationError, model: type[BaseModel]) -> list[tuple[str, str]]:
@@ -143,6 +149,12 @@ def _message(error: Any, model: type[BaseModel]) -> str:
         return str(context["error"])
     if kind in {"enum", "literal_error"}:
         return f"must be one of {context['expected'].replace(chr(39), '').replace(' or ', ', ')}"
+    if kind == "too_short":
+        least = context["min_length"]
+        return f"must have at least {least:,} {'entry' if least == 1 else 'entries'}"
+    if kind == "too_long":
+        found = f"; these are {context['actual_length']:,}" if context.get("actual_length") else ""
+        return f"must have at most {context['max_length']:,} entries{found}"
     if kind == "string_too_long":
         return f"must have at most {context['max_length']} characters"
     if kind == "string_too_short":

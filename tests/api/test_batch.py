@@ -68,7 +68,7 @@ def test_a_batch_of_a_thousand_takes_no_more_statements_than_a_batch_of_one(worl
 
 @pytest.mark.parametrize(
     ("items", "message"),
-    [([], "at least 1"), ([1] * 1_001, "at most 1000"), ({}, "must be a list")],
+    [([], "at least 1"), ([1] * 1_001, "at most 1,000"), ({}, "must be a list")],
     ids=["none", "1001", "no list"],
 )
 def test_a_batch_has_1_to_1000_items(world: World, items: Any, message: str) -> None:
