@@ -47,7 +47,7 @@ def send_claimed(claimed: ClaimedSend, wire: Wire) -> Sent:
     except CredentialMissing as why:
         return not_sent(claimed, "credential_missing", f"Nothing was sent: {why}")
     fact = wire.send(request, limits_of(profile))
-    return sent_of(claimed, fact, classify(fact, profile))
+    return sent_of(claimed, fact, classify(fact, profile), id_space=profile.reply.id_space)
 
 
 def _bytes_are_approved(claimed: ClaimedSend, protection: Protection, headers: list[tuple[str, str]]) -> bool:
@@ -66,8 +66,8 @@ def _bytes_are_approved(claimed: ClaimedSend, protection: Protection, headers: l
     )
 
 
-def sent_of(claimed: ClaimedSend, fact: SendFact, verdict: Verdict) -> Sent:
-    """The record's view of a verdict."""
+def sent_of(claimed: ClaimedSend, fact: SendFact, verdict: Verdict, *, id_space: str = "") -> Sent:
+    """The record's view of a verdict. `id_space`: of the action's references."""
     finding = Finding(
         outcome=verdict.outcome,
         known_by=KnownBy.TRANSPORT if not fact.left else KnownBy.REPLY,
@@ -94,6 +94,7 @@ def sent_of(claimed: ClaimedSend, fact: SendFact, verdict: Verdict) -> Sent:
         seen=seen,
         retry_after_seconds=verdict.retry_after_seconds,
         access_refused=verdict.access_refused,
+        id_space=id_space,
     )
 
 

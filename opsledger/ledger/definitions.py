@@ -70,9 +70,14 @@ def sensitive_fields(version_id: UUID, action: str) -> tuple[str, ...]:
     return destination(version_id).actions[action].sensitive
 
 
-def reference_key(reference: str) -> str:
-    """The digest under which a destination's reference is unique, in hex: byte-exact, of any length."""
-    return hashlib.sha256(reference.encode("utf-8", "surrogatepass")).hexdigest()
+def reference_key(reference: str, id_space: str = "") -> str:
+    """The digest under which a destination's reference is unique, in hex: byte-exact, of any length.
+
+    Records that the destination counts apart (`reply.id_space`) may have the same reference. No name of a space and no
+    reference has NUL.
+    """
+    text = f"{id_space}\0{reference}" if id_space else reference
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def forget_parsed() -> None:

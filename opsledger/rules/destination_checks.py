@@ -54,6 +54,7 @@ def check_client_retries(client: ClientRetries, path: str, problems: Problems) -
 def check_action(action: ActionDefinition, path: str, problems: Problems) -> None:
     if action.profile is None:
         return  # its problems are already told
+    _check_id_space(action, path, problems)
     _check_request(action, path, problems)
     _check_lookup_requests(action, path, problems)
     _check_final_effect_reading(action, path, problems)
@@ -62,6 +63,11 @@ def check_action(action: ActionDefinition, path: str, problems: Problems) -> Non
             problems.add(
                 f"{path}.sensitive[{index}]", f"names {place}, which the request's body does not have"
             )
+
+
+def _check_id_space(action: ActionDefinition, path: str, problems: Problems) -> None:
+    if action.profile.reply.id_space:
+        check_name(action.profile.reply.id_space, f"{path}.reply.id_space", problems)
 
 
 def _check_request(action: ActionDefinition, path: str, problems: Problems) -> None:

@@ -137,6 +137,9 @@ class Reply:
         ""  # dotted path of the record that an `exists_named` reply names; "" = `reference`
     )
     source: Source | None = None  # where the meanings are documented; without it they may only add caution
+    id_space: str = (
+        ""  # which records count the references; "" = all of the destination's are counted together
+    )
     bytes_max: int = 262_144
 
 

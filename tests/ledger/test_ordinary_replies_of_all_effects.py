@@ -44,6 +44,7 @@ kept = {{ step = "{{step.identity}}", operation = "{{operation.id}}" }}
 [destination.wide.actions.{name}.reply]
 reference = "id"
 empty_ok = true
+id_space = "{effect}d"
 """
 FINAL = """
 [destination.wide.actions.NAME.lookup]

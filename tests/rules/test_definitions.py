@@ -399,6 +399,12 @@ MISTAKES = {
         "source.shop.signature",
         "must name the timestamp's place",
     ),
+    "an id space that is no name": (
+        "destination/crm/actions/create_task/reply/id_space",
+        "Tasks and notes",
+        "destination.crm.actions.create_task.reply.id_space",
+        "must be named with a-z",
+    ),
     "a source that signs nothing": ("source/shop/signature", None, "source.shop.signature", "is missing"),
     "no secret": ("source/shop/secrets", [], "source.shop.secrets", "is empty"),
     "an end without zone": (

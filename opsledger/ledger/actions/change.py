@@ -19,7 +19,7 @@ from django.db import connection, transaction
 
 from opsledger.journal.append import Line, append, body
 from opsledger.ledger import assignment, definitions, records
-from opsledger.ledger.actions.references import belongs_to_one, references_of
+from opsledger.ledger.actions.references import belongs_to_one, key_of, references_of
 from opsledger.ledger.approvals import Asked, barred, without_approver
 from opsledger.ledger.records import Loaded
 from opsledger.ledger.sql import statement
@@ -287,7 +287,8 @@ class _Documents:
 
     def _references(self, changed: Changed, old: Step, step: Step) -> None:
         before, after = references_of(old), references_of(step)
-        if not belongs_to_one(changed.loaded.policies[step.number].profile):
+        profile = changed.loaded.policies[step.number].profile
+        if not belongs_to_one(profile):
             return
         if before == after and old.reference == step.reference:
             return
@@ -296,9 +297,9 @@ class _Documents:
             "step_id": str(changed.loaded.step_ids[step.number]),
         }
         for reference in sorted(before - after):
-            self.rows["freed_references"].append({**where, "key": definitions.reference_key(reference)})
+            self.rows["freed_references"].append({**where, "key": key_of(profile, reference)})
         for reference in sorted(after):  # those that it holds already are left as they are
-            self.rows["held_references"].append({**where, "key": definitions.reference_key(reference)})
+            self.rows["held_references"].append({**where, "key": key_of(profile, reference)})
 
     def _attempts(self, one: Change, changed: Changed, old: Step, step: Step) -> None:
         known = {attempt.id: attempt for attempt in old.attempts}

@@ -84,6 +84,11 @@ def _record(rows: Sequence[dict[str, Any]]) -> set[UUID]:
         return set()
 
 
+def _key(reference: str | None, pattern: _Pattern) -> str | None:
+    """Under which the reference is held; None where it may be shared."""
+    return definitions.reference_key(reference, pattern.id_space) if reference and pattern.to_one else None
+
+
 def _row(claimed: ClaimedSend, sent: Sent) -> dict[str, Any] | None:
     """What is written of one reply; None where only the rules can tell."""
     plain, finding = claimed.plain, sent.finding
@@ -116,7 +121,7 @@ def _row(claimed: ClaimedSend, sent: Sent) -> dict[str, Any] | None:
         "attempt_id": str(sent.attempt_id),
         "destination_id": str(claimed.destination_id),
         "reference": finding.reference,
-        "key": definitions.reference_key(finding.reference) if finding.reference and pattern.to_one else None,
+        "key": _key(finding.reference, pattern),
         "state": pattern.state,
         "ended": pattern.ended,
         "body": pattern.line % values,
@@ -200,6 +205,7 @@ class _Pattern:
     state: str  # the operation's
     ended: bool
     to_one: bool  # the reference belongs to one step
+    id_space: str  # of the reference
     next_act: str  # of the step that becomes ready; empty where none follows
     next_after: float  # seconds from now until then
 
@@ -239,6 +245,7 @@ def _played(kind: _Kind, automatic_recovery: bool) -> _Pattern | None:
         state=record.state.value,
         ended=record.state in ENDED_STATES,
         to_one=belongs_to_one(policies[kind.number].profile),
+        id_space=policies[kind.number].profile.reply.id_space,
         next_act=following.act.value if following else "",
         next_after=(following.act_at - _AT).total_seconds() if following and following.act_at else 0.0,
     )

@@ -50,6 +50,7 @@ class Sent:
     )  # what the transport saw: left_house, phase, status, …
     retry_after_seconds: float | None = None
     access_refused: bool = False
+    id_space: str = ""  # of the reference, as the action's profile says
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,10 @@ def _references_taken(results: Iterable[Sent]) -> dict[UUID, str]:
                 [one.attempt_id for one, _ in wanted],
                 [one.operation_id for one, _ in wanted],
                 [one.step_number for one, _ in wanted],
-                [bytes.fromhex(definitions.reference_key(reference)) for _, reference in wanted],
+                [
+                    bytes.fromhex(definitions.reference_key(reference, one.id_space))
+                    for one, reference in wanted
+                ],
             ],
         )
         return dict(cursor.fetchall())

@@ -26,6 +26,11 @@ def belongs_to_one(profile: ActionProfile) -> bool:
     return profile.effect is Effect.CREATE
 
 
+def key_of(profile: ActionProfile, reference: str) -> str:
+    """Under which a reference of this action is unique at its destination, in hex."""
+    return definitions.reference_key(reference, profile.reply.id_space)
+
+
 def references_of(step: StepRecord) -> set[str]:
     """Those that a step claims: its own, and those of its attempts that are held to have happened.
 
@@ -40,23 +45,24 @@ def taken_by_other(step: Step, reference: str | None) -> str | None:
     profile = definitions.destination(step.destination_version_id).actions[step.action].profile
     if not reference or not belongs_to_one(profile):
         return None
-    return _holder(step.destination_id, reference, step.pk)
+    return _holder(step.destination_id, key_of(profile, reference), step.pk)
 
 
 def taken_from(loaded: Loaded, number: int, reference: str | None) -> str | None:
     """The same for a step of a record that is loaded."""
-    if not reference or not belongs_to_one(loaded.policies[number].profile):
+    profile = loaded.policies[number].profile
+    if not reference or not belongs_to_one(profile):
         return None
-    return _holder(loaded.destination_ids[number], reference, loaded.step_ids[number])
+    return _holder(loaded.destination_ids[number], key_of(profile, reference), loaded.step_ids[number])
 
 
-def _holder(destination_id: UUID, reference: str, step_id: UUID) -> str | None:
+def _holder(destination_id: UUID, key: str, step_id: UUID) -> str | None:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT o.operation_id FROM ledger_heldreference h JOIN ledger_step s ON s.id = h.step_id"
             " JOIN ledger_operation o ON o.id = s.operation_id"
             " WHERE h.destination_id = %s AND h.reference_key = %s AND h.step_id <> %s",
-            [destination_id, bytes.fromhex(definitions.reference_key(reference)), step_id],
+            [destination_id, bytes.fromhex(key), step_id],
         )
         row = cursor.fetchone()
         return row[0] if row else None

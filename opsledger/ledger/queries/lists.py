@@ -237,8 +237,11 @@ SELECT h.reference_key, h.step_id, o.operation_id
 
 
 def _taken(targets: Sequence[Target], references: Collection[str]) -> dict[str, Holder]:
-    """Which of these references a create step of the destination holds already."""
-    keys = {bytes.fromhex(definitions.reference_key(one)): one for one in references}
+    """Which of these references a create step of the destination holds already, in an id space that the list is about."""
+    spaces = {one.definition.profile.reply.id_space for one in targets}
+    keys = {
+        bytes.fromhex(definitions.reference_key(one, space)): one for one in references for space in spaces
+    }
     holds = {one.step_id: str(one.hold_id) for one in targets}
     rows = named_rows(_TAKEN, [sorted({one.destination_id for one in targets}), list(keys)])
     return {
