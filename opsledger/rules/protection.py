@@ -257,6 +257,19 @@ def _refuse_reply(profile: ActionProfile) -> Iterator[str]:
         reply.exists_reference or reply.reference
     ):
         yield "reply.exists_reference: is missing; where does the reply name the record?"
+    if _tells_mismatches(profile.protection) and all(
+        meaning is not Meaning.KEY_MISMATCH for _, meaning in reply.meanings
+    ):
+        # read as an ordinary refusal it would end as *rejected*, and a changed request would get a new key
+        yield (
+            "reply.meanings: names no key_mismatch; how does the destination refuse a key that was used with other "
+            "parameters? One that takes it says protection.replay = “answer_even_if_different”"
+        )
+
+
+def _tells_mismatches(protection: Protection) -> bool:
+    keyed = protection.kind is ProtectionKind.IDEMPOTENCY_KEY
+    return keyed and protection.replay is not ReplayMeaning.ANSWER_EVEN_IF_DIFFERENT
 
 
 def _refuse_final_effect(profile: ActionProfile) -> Iterator[str]:

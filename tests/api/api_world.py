@@ -50,6 +50,8 @@ external_id = "{step.identity}"
 [destination.crm.actions.create_task.reply]
 reference = "id"
 required = "id"
+meanings = { "422:error.code=key_reused_with_other_parameters" = "key_mismatch" }
+source = { url = "https://opsledger.example/docs/sandbox#crm", checked = "2026-11-01" }
 [destination.crm.actions.create_task.lookup]
 settles = "both"
 quiet_seconds = 5

@@ -58,6 +58,8 @@ text = "{params.text}"
 sum = "{params.sum?}"
 [destination.hundred.actions.keep.reply]
 reference = "id"
+meanings = { "422:error.code=key_reused_with_other_parameters" = "key_mismatch" }
+source = { url = "https://opsledger.example/docs/kept", checked = "2026-11-01" }
 [destination.hundred.actions.keep.protection]
 kind = "idempotency_key"
 key_in = "body:key"

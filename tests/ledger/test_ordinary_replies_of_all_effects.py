@@ -45,6 +45,8 @@ kept = {{ step = "{{step.identity}}", operation = "{{operation.id}}" }}
 reference = "id"
 empty_ok = true
 id_space = "{effect}d"
+meanings = {{ "422:code=key_reused" = "key_mismatch" }}
+source = {{ url = "https://opsledger.example/docs/kept", checked = "2026-11-01" }}
 """
 FINAL = """
 [destination.wide.actions.NAME.lookup]

@@ -50,9 +50,15 @@ LOOKUP = Lookup(
 )
 
 
+MISMATCH = ("422:code=key_reused", Meaning.KEY_MISMATCH)
+TELLS = Reply(meanings=(MISMATCH,), source=DOCUMENTED)
+
+
 def profile(protection: Protection = KEYED, **more: Any) -> ActionProfile:
     timing = Timing(connect_seconds=5, total_seconds=30, lease_seconds=60)
-    return ActionProfile("crm", "create_task", protection=protection, **{"timing": timing, **more})
+    return ActionProfile(
+        "crm", "create_task", protection=protection, **{"timing": timing, "reply": TELLS, **more}
+    )
 
 
 def at(seconds: float) -> datetime:
@@ -238,13 +244,15 @@ def test_a_sound_profile_is_not_refused() -> None:
         final_effect=FinalEffect(FinalEffectBy.LOOKUP, 600, (60, 120)),
         reply=Reply(
             reference="id",
-            meanings=(("409:code=used", Meaning.EXISTS_NAMED), ("503", Meaning.NOT_SENT)),
+            meanings=(MISMATCH, ("409:code=used", Meaning.EXISTS_NAMED), ("503", Meaning.NOT_SENT)),
             source=DOCUMENTED,
         ),
     )
     assert refuse_profile(sound) == []
     assert refuse_profile(ActionProfile("crm", "create_task")) == []
     assert refuse_profile(profile(UPSERT)) == []
+    takes_it = replace(KEYED, replay=ReplayMeaning.ANSWER_EVEN_IF_DIFFERENT)
+    assert refuse_profile(profile(takes_it, reply=Reply())) == []
 
 
 REFUSED = {
@@ -353,23 +361,30 @@ REFUSED = {
         "lookup.source: is missing; absence counts only where documentation says that it does",
     ),
     "meanings without a source": (
-        {"reply": Reply(meanings=(("503", Meaning.NOT_SENT),))},
+        {"reply": Reply(meanings=(MISMATCH, ("503", Meaning.NOT_SENT)))},
         "reply.source: is missing; a meaning may differ from the table only where it is documented",
     ),
     "a meaning of no status": (
-        {"reply": Reply(meanings=(("5xx", Meaning.NOT_SENT),), source=DOCUMENTED)},
+        {"reply": Reply(meanings=(MISMATCH, ("5xx", Meaning.NOT_SENT)), source=DOCUMENTED)},
         "reply.meanings: “5xx” must be a status such as 409, or 409:code.path=value",
     ),
     "a meaning of half a condition": (
-        {"reply": Reply(meanings=(("409:code", Meaning.REJECTED),), source=DOCUMENTED)},
+        {"reply": Reply(meanings=(MISMATCH, ("409:code", Meaning.REJECTED)), source=DOCUMENTED)},
         "reply.meanings: “409:code” must be a status such as 409, or 409:code.path=value",
     ),
     "a redirect as a success": (
-        {"reply": Reply(meanings=(("302", Meaning.CONFIRMED),), source=DOCUMENTED)},
+        {"reply": Reply(meanings=(MISMATCH, ("302", Meaning.CONFIRMED)), source=DOCUMENTED)},
         "reply.meanings: “302” can't be a success; a redirect is never one",
     ),
+    "a mismatch of the key that nobody would see": (
+        {"reply": Reply()},
+        (
+            "reply.meanings: names no key_mismatch; how does the destination refuse a key that was used with "
+            "other parameters? One that takes it says protection.replay = “answer_even_if_different”"
+        ),
+    ),
     "a record named nowhere": (
-        {"reply": Reply(meanings=(("409", Meaning.EXISTS_NAMED),), source=DOCUMENTED)},
+        {"reply": Reply(meanings=(MISMATCH, ("409", Meaning.EXISTS_NAMED)), source=DOCUMENTED)},
         "reply.exists_reference: is missing; where does the reply name the record?",
     ),
     "a final effect without a deadline": (
