@@ -16,6 +16,7 @@ from opsledger.rules.profile import (
     FinalEffectBy,
     Lookup,
     Meaning,
+    Protection,
     ProtectionKind,
     ReplayMeaning,
     Settles,

@@ -19,19 +19,16 @@ def next_delay_seconds(
     attempts_so_far: int,
     jitter: float,
     retry_after: float | None = None,
-    limit_seconds: float | None = None,
 ) -> float:
     """Seconds until the next try, after `attempts_so_far` tries.
 
     1. The profile's delay for this try; after the last one it doubles, up to the longest delay.
     2. Not before Retry-After, as far as the longest delay allows.
     3. `jitter` (0 to 1) adds up to a fifth, within the longest delay.
-    4. Never more than `limit_seconds` (the end of protection), if given.
     """
     longest = float(retries.delay_max_seconds)
     delay = max(_delay_seconds(retries, attempts_so_far), min(retry_after or 0.0, longest))
-    delay = min(delay * (1 + _SPREAD * min(max(jitter, 0.0), 1.0)), longest)
-    return delay if limit_seconds is None else min(delay, max(limit_seconds, 0.0))
+    return min(delay * (1 + _SPREAD * min(max(jitter, 0.0), 1.0)), longest)
 
 
 def _delay_seconds(retries: Retries, attempts_so_far: int) -> float:

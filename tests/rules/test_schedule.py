@@ -71,12 +71,6 @@ def test_no_try_is_before_retry_after() -> None:
     assert next_delay_seconds(RETRIES, attempts_so_far=1, jitter=0.0, retry_after=5000.0) == 1000.0
 
 
-def test_a_delay_never_passes_the_limit() -> None:
-    assert next_delay_seconds(RETRIES, attempts_so_far=3, jitter=1.0, limit_seconds=50.0) == 50.0
-    assert next_delay_seconds(RETRIES, attempts_so_far=3, jitter=1.0, limit_seconds=-1.0) == 0.0
-    assert next_delay_seconds(RETRIES, attempts_so_far=1, jitter=0.0, limit_seconds=50.0) == 5.0
-
-
 def test_without_delays_the_longest_is_used() -> None:
     retries = Retries(tries_max=1, delays_seconds=(), delay_max_seconds=90)
     assert next_delay_seconds(retries, attempts_so_far=1, jitter=0.0) == 90
@@ -88,17 +82,13 @@ def test_without_delays_the_longest_is_used() -> None:
     st.integers(0, 1000),
     st.floats(0, 1),
     st.none() | st.floats(0, 1e9),
-    st.none() | st.floats(-10, 1e6),
 )
 def test_every_delay_is_between_nothing_and_the_longest(
-    delays: tuple[int, ...], attempts: int, jitter: float, retry_after: float | None, limit: float | None
+    delays: tuple[int, ...], attempts: int, jitter: float, retry_after: float | None
 ) -> None:
     retries = Retries(delays_seconds=delays, delay_max_seconds=20_000)
-    delay = next_delay_seconds(
-        retries, attempts_so_far=attempts, jitter=jitter, retry_after=retry_after, limit_seconds=limit
-    )
+    delay = next_delay_seconds(retries, attempts_so_far=attempts, jitter=jitter, retry_after=retry_after)
     assert 0 <= delay <= 20_000
-    assert limit is None or delay <= max(limit, 0)
 
 
 # What counts
