@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from json.encoder import encode_basestring_ascii
 from typing import Any
 from uuid import UUID
 
@@ -81,7 +80,7 @@ def recorded_text(operation_id: UUID, own: str, state: str, *, new: bool, status
     """An item of a batch's answer: the same as JSON, with its status. A state is a plain word."""
     name = public("op", operation_id)
     return (
-        f'{{"status":{status},"id":"{name}","operation_id":{encode_basestring_ascii(own)},"state":"{state}",'
+        f'{{"status":{status},"id":"{name}","operation_id":{dumps(own)},"state":"{state}",'
         f'"result":"{"recorded" if new else "same"}","url":"{_OPERATIONS}{name}"}}'
     )
 

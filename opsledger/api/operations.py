@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -46,6 +45,7 @@ from opsledger.ledger.queries.operations import find_id, find_ids, page_of
 from opsledger.ledger.queries.record import Record, record_of
 from opsledger.lib import turns
 from opsledger.lib.ids import parse, public
+from opsledger.lib.strict_json import dumps
 from opsledger.rules.content import AuthorKind
 from opsledger.rules.identity import allowed_in_path
 
@@ -205,7 +205,7 @@ def _item(taken: Taken, own: str) -> tuple[int, str]:
 
 
 def _written(item: Mapping[str, Any]) -> tuple[int, str]:
-    return item["status"], json.dumps(item, separators=(",", ":"))
+    return item["status"], dumps(item)
 
 
 def _refused_item(problem: Problem, own: str | None) -> dict[str, Any]:

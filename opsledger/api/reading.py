@@ -117,9 +117,22 @@ def _sentence(field: str, message: str) -> str:
 
 def problems_of(why: ValidationError, model: type[BaseModel]) -> list[tuple[str, str]]:
     return [
-        (_path(error["loc"]), _message(error, model))
-        for error in why.errors(include_url=False, include_context=True, include_input=False)
+        (_path(_places(error)), _message(error, model))
+        for error in why.errors(include_url=False, include_context=True)
     ]
+
+
+def _places(error: Any) -> tuple[int | str, ...]:
+    """Where it is. A name that is itself what is wrong is taken as it was sent; pydantic leaves it out or changes it."""
+    places: tuple[int | str, ...] = error["loc"]
+    if error["type"] == _UNREADABLE_NAME:
+        return (*places, error["input"])
+    if len(places) > 1 and places[-1] == "[key]" and isinstance(error["input"], str):
+        return (*places[:-2], error["input"])
+    return places
+
+
+_UNREADABLE_NAME = "string_unicode"  # of a field: it holds half of a surrogate pair
 
 
 def _path(places: tuple[int | str, ...]) -> str:
@@ -143,8 +156,9 @@ _MESSAGES = {
 
 def _message(error: Any, model: type[BaseModel]) -> str:
     kind, context = error["type"], error.get("ctx", {})
-    if kind == "extra_forbidden":
-        return _unknown(str(error["loc"][-1]), model if len(error["loc"]) == 1 else None)
+    if kind in {"extra_forbidden", _UNREADABLE_NAME}:
+        places = _places(error)
+        return _unknown(str(places[-1]), model if len(places) == 1 else None)
     if kind == "value_error":
         return str(context["error"])
     if kind in {"enum", "literal_error"}:

@@ -16,6 +16,8 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from pythonjsonlogger.json import JsonFormatter as BaseJsonFormatter
 
+from opsledger.lib.strict_json import projection
+
 logger = logging.getLogger("opsledger.request")
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -55,7 +57,7 @@ class LogContextFilter(logging.Filter):
 class JsonFormatter(BaseJsonFormatter):
     """`time`, `level`, `logger`, `message`, then the record's own fields and the context's ids.
 
-    The output is ASCII, so neither a line break nor half of a surrogate pair in a value can break a line.
+    The output is ASCII, so no line break in a value can break a line; what strict readers of JSON refuse is shown replaced.
     A value that can't be written as JSON is shown by its type only: its `repr` might hold a payload.
     """
 
@@ -75,8 +77,10 @@ class JsonFormatter(BaseJsonFormatter):
 
 
 def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, str | bool | int | float):
+    if value is None or isinstance(value, bool | int | float):
         return value
+    if isinstance(value, str):
+        return projection(value)
     if isinstance(value, HttpRequest):
         return f"{value.method} {value.path}"
     if isinstance(value, uuid.UUID):
@@ -84,7 +88,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(item) for item in value]
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return projection({str(key): _plain(item) for key, item in value.items()})
     return f"<{type(value).__name__}>"
 
 

@@ -232,7 +232,34 @@ class Api:
         return self._headers | {name.replace("_", "-"): value for name, value in headers.items()}
 
 
+def strictly(raw: bytes) -> Any:
+    """The JSON as the strictest reader takes it: UTF-8, no key twice, no half of a surrogate pair, no NUL, no NaN."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = {_whole(name): value for name, value in pairs}
+        assert len(made) == len(pairs), f"a key stands twice: {[name for name, _ in pairs]}"
+        return made
+
+    def constant(text: str) -> Any:
+        raise AssertionError(f"{text} is no JSON")
+
+    return _whole(json.loads(raw.decode("utf-8"), object_pairs_hook=once, parse_constant=constant))
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, str):
+        value.encode("utf-8")
+        assert "\x00" not in value
+    for inner in value if isinstance(value, list) else value.values() if isinstance(value, dict) else ():
+        _whole(inner)
+    return value
+
+
 def _checked(response: Any, method: str, path: str) -> Any:
+    assert response.status_code < 500
+    strictly(response.content)
+    for value in response.headers.values():
+        value.encode("latin-1")
     if response.status_code >= 400:
         assert response["Content-Type"] == "application/problem+json", response.content
         problem = response.json()
@@ -360,6 +387,8 @@ def deliver(
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     sent = signed(raw) if headers is None else headers
     response = Client().post(f"/hooks/{source}", raw, content_type=kind, headers=sent)
+    assert response.status_code < 500 or response.status_code == 503, response.content
+    strictly(response.content)
     if response.status_code >= 400:
         assert response["Content-Type"] == "application/problem+json", response.content
     return response

@@ -153,7 +153,7 @@ def test_two_threads_do_not_share_a_context() -> None:
 
 def test_values_that_would_break_a_line_are_escaped(lines: Lines) -> None:
     logging.getLogger("opsledger.x").info("a\nb \ud83d \x00", extra={"name_given": "\u2028"})
-    assert lines.seen[0]["message"] == "a\nb \ud83d \x00"
+    assert lines.seen[0]["message"] == "a\nb � ␀"
     assert lines.seen[0]["name_given"] == "\u2028"
 
 

@@ -319,7 +319,8 @@ def _next_try(report: Report, loaded: Loaded, row: Attempt, now: datetime) -> da
 
 
 def step_row(team_id: UUID, operation_id: UUID, name: str) -> Step:
-    row = Step.objects.filter(team_id=team_id, operation_id=operation_id, name=name).first()
+    known = Step.objects.filter(team_id=team_id, operation_id=operation_id, name=name)
+    row = None if "\x00" in name else known.first()  # an address may hold NUL, which no database is asked for
     if row is None:
         raise NoSuchThing(name)
     return row
