@@ -27,6 +27,7 @@ from django.utils import timezone
 from opsledger.api.problems import Problem as ApiProblem
 from opsledger.api.problems import respond
 from opsledger.console.http import FRAGMENT_HEADER, no_store, vary_by_htmx, wants_fragment
+from opsledger.lib.strict_json import visible
 
 logger = logging.getLogger(__name__)
 
@@ -67,12 +68,12 @@ def _sent(request: HttpRequest, problem: Problem, render: Callable[[str], str]) 
     if request.path_info.startswith(_FOR_PROGRAMS):
         response: HttpResponse = _told_to_a_program(problem)
     elif hasattr(request, "htmx") and wants_fragment(request):
-        response = HttpResponse(render("errors/_note.html"), status=problem.status)
+        response = HttpResponse(visible(render("errors/_note.html")), status=problem.status)
         response[FRAGMENT_HEADER] = "1"
         response["HX-Retarget"], response["HX-Reswap"] = "#alerts", "innerHTML"
         response["HX-Push-Url"] = "false"
     else:
-        response = HttpResponse(render("errors/page.html"), status=problem.status)
+        response = HttpResponse(visible(render("errors/page.html")), status=problem.status)
     no_store(response)
     return vary_by_htmx(response)
 

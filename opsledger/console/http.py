@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from ipaddress import ip_address
 from typing import Any
@@ -13,13 +12,14 @@ from django.contrib.messages import get_messages
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
-from django.shortcuts import render
+from django.template.loader import render_to_string
 from django.utils.cache import patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
 from django_htmx.middleware import HtmxDetails
 
 from opsledger.accounts.models import Person, Team
 from opsledger.accounts.roles import Role
+from opsledger.lib.strict_json import dumps, visible
 
 VARY = ("HX-Request", "HX-History-Restore-Request", "HX-Boosted", "HX-Target")
 # static/js/ops.js puts an answer of 400 or more into the page only when it carries this header.
@@ -61,7 +61,7 @@ def page(
     name = template
     if wants_fragment(request):
         name = f"{template}#{_chosen(request, fragments, fragment)}"
-    response = render(request, name, dict(context or {}), status=status)
+    response = HttpResponse(visible(render_to_string(name, dict(context or {}), request)), status=status)
     if name != template:
         response[FRAGMENT_HEADER] = "1"
         _pass_messages(request, response)
@@ -139,7 +139,7 @@ def no_content(announce: str = "") -> HttpResponse:
 def with_announcement(response: HttpResponse, *texts: str) -> HttpResponse:
     """Says something in the page's status region (as text, never as markup)."""
     if texts:
-        response["HX-Trigger"] = json.dumps({"ops:announce": {"texts": list(texts)}})
+        response["HX-Trigger"] = dumps({"ops:announce": {"texts": list(texts)}})
     return response
 
 

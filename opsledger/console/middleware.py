@@ -8,7 +8,8 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.views import redirect_to_login
-from django.http import HttpRequest
+from django.core.exceptions import BadRequest
+from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
@@ -43,6 +44,7 @@ class ConsoleMiddleware:
     2. Renders in the person's time zone, until the response is made.
     3. Refuses who is not signed in, has no team, or has to change the password first.
     4. Forbids storing what is answered.
+    5. Refuses addresses that hold NUL: nothing has such a name, and no database can be asked for it.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -65,7 +67,10 @@ class ConsoleMiddleware:
     def process_view(
         self, request: HttpRequest, view: Callable[..., Any], args: Any, kwargs: Any
     ) -> HttpResponseBase | None:
-        if _NOT_CONSOLE.match(request.path_info) or not getattr(view, "login_required", True):
+        if _NOT_CONSOLE.match(request.path_info):
+            return None
+        _refuse_nul(request)
+        if not getattr(view, "login_required", True):
             return None
         person = request.user
         if not isinstance(person, Person):
@@ -75,6 +80,13 @@ class ConsoleMiddleware:
         if request.team is None and getattr(view, "team_required", True):  # type: ignore[attr-defined]
             return errors.no_team(request)
         return None
+
+
+def _refuse_nul(request: HttpRequest) -> None:
+    if "\x00" in request.path_info:
+        raise Http404
+    if any("\x00" in text for name, values in request.GET.lists() for text in (name, *values)):
+        raise BadRequest("Its address holds NUL, a character that no name and no text has.")
 
 
 def _bring_team(request: HttpRequest, person: Person) -> None:

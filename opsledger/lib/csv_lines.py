@@ -7,6 +7,8 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
+from opsledger.lib.strict_json import visible
+
 # What a spreadsheet may take for the beginning of a formula, or skip on the way to one.
 _DANGEROUS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 Cell = str | int | float | datetime | None
@@ -28,7 +30,7 @@ def lines(header: Sequence[str], rows: Iterable[Sequence[Cell]], *, batch: int =
 def _written(rows: Iterable[Sequence[Cell]]) -> bytes:
     text = io.StringIO()
     csv.writer(text, lineterminator="\r\n").writerows([[safe(cell) for cell in row] for row in rows])
-    return text.getvalue().encode("utf-8", "replace")
+    return visible(text.getvalue()).encode("utf-8")
 
 
 def safe(cell: Cell) -> str:

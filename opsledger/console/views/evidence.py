@@ -20,6 +20,7 @@ from opsledger.console.wording.statements import evidence_word
 from opsledger.ledger.actions.reveal import record_revealed
 from opsledger.ledger.queries.timeline import content_of, names_of, story_of
 from opsledger.lib import ids
+from opsledger.lib.strict_json import visible
 
 
 @require_GET
@@ -72,7 +73,7 @@ def evidence_download(request: ConsoleRequest, operation: str) -> HttpResponse:
     view = view_of(request, operation)
     told = story_of(view.record.id)
     text = evidence_file(view, told.told, names_in(told.told))
-    response = HttpResponse(text, content_type="text/markdown; charset=utf-8")
+    response = HttpResponse(visible(text), content_type="text/markdown; charset=utf-8")
     name = f"evidence-{ids.public('op', view.record.id)}.md"
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
