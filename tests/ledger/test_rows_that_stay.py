@@ -72,7 +72,7 @@ def test_django_can_not_flush_the_ledger(desk: Desk, owner_connection: psycopg.C
     assert desk.operation(opened).state == "running"
 
 
-MIGRATIONS = ["0030_never_truncated"]
+MIGRATIONS = ["0030_never_truncated", "0031_proposals_keys"]
 
 
 def statements_of(migration: Any, *, back: bool) -> list[str]:

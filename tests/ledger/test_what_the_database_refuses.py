@@ -10,26 +10,31 @@ from typing import Any, NamedTuple
 import pytest
 from django.apps import apps
 from django.db import connection
-from django.db.models import ForeignKey, Model
+from django.db.models import ForeignKey, Model, UUIDField
 
 from opsledger.accounts.models import Team
-from opsledger.ledger.models import Definition, DefinitionVersion, Proposal
+from opsledger.ledger.models import Definition, DefinitionVersion, Operation
 from tests.ledger.test_keys_per_statement import KEYS
 
 MODELS = [model for model in apps.get_models() if model.__module__.startswith("opsledger.")]
 
-# Keys without a constraint that nothing looks up: to rows that never go (decision 23), and those of a proposal.
+# Keys without a constraint that nothing looks up: on hot rows, to rows that never go (decision 23).
 NOT_LOOKED_UP = (Team, Definition, DefinitionVersion)
-LOOKED_UP = [
-    field
-    for model in MODELS
-    for field in model._meta.local_fields
-    if isinstance(field, ForeignKey)
-    and not field.db_constraint
-    and field.related_model not in NOT_LOOKED_UP
-    and model is not Proposal
-]
-STAYING = sorted({field.related_model for field in LOOKED_UP}, key=lambda model: model._meta.label)
+KEYED = [field for model in MODELS for field in model._meta.local_fields if isinstance(field, ForeignKey)]
+UNCONSTRAINED = [field for field in KEYED if not field.db_constraint]
+LOOKED_UP = [field for field in UNCONSTRAINED if field.related_model not in NOT_LOOKED_UP]
+HOT = {field.model for field in LOOKED_UP} | {Operation}
+STAYING = sorted({field.related_model for field in UNCONSTRAINED}, key=lambda model: model._meta.label)
+# Ids of rows that no field of a relation names.
+NO_RELATION = {
+    "journal.Entry.subject_id": "of one of several kinds; a line stays whatever becomes of its subject",
+    "journal.ErasableText.subject_id": "the same",
+    "journal.VerifyCheckpoint.after_subject": "a place in an order",
+    "ledger.ContentVersion.decision_text": "of a text, as in the journal's lines: it may be erased",
+    "ledger.IncidentAct.newest_hold": "a place in an order: later ids are new since",
+    "ledger.BulkRun.once": "the form's own, so that it begins one run",
+    "ledger.SavedView.holder_id": "the person or the team, which are keys of their own",
+}
 
 
 @pytest.mark.django_db
@@ -75,11 +80,48 @@ def test_a_key_without_a_constraint_is_looked_up_by_each_statement_and_never_cha
 def test_what_is_named_without_a_constraint_is_never_removed_renumbered_or_truncated(
     model: type[Model],
 ) -> None:
-    refusing = [one for one in triggers(model._meta.db_table) if one.function == "refuse_removal"]
+    refusing = [one for one in triggers(model._meta.db_table) if one.function in REFUSING]
 
     assert any("DELETE" in one.events and not one.of_statement for one in refusing)
-    assert any("UPDATE" in one.events and model._meta.pk.column in one.columns for one in refusing)
+    assert any(
+        "UPDATE" in one.events and (not one.columns or model._meta.pk.column in one.columns)
+        for one in refusing
+    )
     assert any("TRUNCATE" in one.events for one in refusing)
+
+
+REFUSING = {"refuse_removal", "refuse_change", "refuse_emptying"}
+
+
+@pytest.mark.django_db
+def test_every_other_key_is_a_foreign_key_that_was_validated() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT c.conrelid::regclass::text, a.attname, c.confrelid::regclass::text FROM pg_constraint c"
+            " JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = ANY(c.conkey)"
+            " WHERE c.contype = 'f' AND c.convalidated"
+        )
+        there = set(cursor.fetchall())
+    wanted = {
+        (field.model._meta.db_table, field.column, field.related_model._meta.db_table)
+        for field in KEYED
+        if field.db_constraint
+    }
+    assert wanted <= there, sorted(wanted - there)
+
+
+def test_only_hot_rows_lack_one() -> None:
+    assert {field.model for field in UNCONSTRAINED} == HOT
+
+
+def test_an_id_that_is_no_key_says_why() -> None:
+    found = {
+        f"{model._meta.label}.{field.name}"
+        for model in MODELS
+        for field in model._meta.local_fields
+        if isinstance(field, UUIDField) and not field.primary_key
+    }
+    assert found == set(NO_RELATION)
 
 
 def test_each_of_these_keys_is_tried() -> None:

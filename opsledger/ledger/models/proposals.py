@@ -6,7 +6,6 @@ from django.db.models import Q
 
 from opsledger.accounts.models import Team
 from opsledger.ledger.models.holds import Hold
-from opsledger.ledger.models.operations import LASTING
 from opsledger.lib.ids import new_id
 
 
@@ -21,12 +20,12 @@ class Proposal(models.Model):
         HOLD_ENDED = "hold_ended"  # the question was settled without it
 
     id = models.UUIDField(primary_key=True, default=new_id)
-    team = models.ForeignKey(Team, on_delete=models.PROTECT, **LASTING)
-    hold = models.ForeignKey(Hold, on_delete=models.PROTECT, related_name="proposals", **LASTING)
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, db_index=False)
+    hold = models.ForeignKey(Hold, on_delete=models.PROTECT, related_name="proposals", db_index=False)
     hold_version = models.IntegerField()  # as it was read by the proposer
     proposer = models.TextField()  # as the journal writes it: person:…, token:…
     proposer_person = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+", **LASTING
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
     author_kind = models.TextField()  # person, automation or model: whose thought it is
     author_name = models.TextField(default="")  # of a model or an automation, by the proposer's word
