@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from itertools import accumulate
 from json.encoder import encode_basestring_ascii
@@ -147,19 +148,25 @@ def projection(value: Any) -> Any:
     Everything else is unchanged; a text that merely spells out an escape is not touched. A number whose
     exponent no database holds becomes text. Two keys that would look the same stay two.
     """
+    return _shown_value(value, number=_storable)
+
+
+def _storable(value: Number) -> Number | str:
+    return value.text if abs(value.adjusted()) > EXPONENT_MAX else value
+
+
+def _shown_value(value: Any, number: Callable[[Number], Any]) -> Any:
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, dict):
-        return _projected_object(value)
-    if isinstance(value, list):
-        return [projection(item) for item in value]
-    if isinstance(value, Number) and abs(value.adjusted()) > EXPONENT_MAX:
-        return value.text
-    return value
+        return _shown_object(value, number)
+    if isinstance(value, list | tuple):
+        return [_shown_value(item, number) for item in value]
+    return number(value) if isinstance(value, Number) else value
 
 
-def _projected_object(value: dict[str, Any]) -> dict[str, Any]:
-    made = {visible(name): projection(item) for name, item in value.items()}
+def _shown_object(value: dict[str, Any], number: Callable[[Number], Any]) -> dict[str, Any]:
+    made = {visible(name): _shown_value(item, number) for name, item in value.items()}
     if len(made) == len(value):
         return made
     taken, apart = set(value), {}
@@ -168,7 +175,7 @@ def _projected_object(value: dict[str, Any]) -> dict[str, Any]:
         while shown != name and shown in taken:
             shown += _REPLACEMENT
         taken.add(shown)
-        apart[shown] = projection(item)
+        apart[shown] = _shown_value(item, number)
     return apart
 
 
@@ -193,17 +200,27 @@ def dumps(value: Any) -> str:
 
     Every strict reader takes it: a text from outside is written as `projection` shows it.
     """
+    text = _written(value)
+    if "\\u0000" in text or "\\ud" in text:  # rarely; whole pairs begin so, too
+        return _written(_shown_value(value, number=_as_it_is))
+    return text
+
+
+def _as_it_is(value: Number) -> Number:
+    return value
+
+
+def _written(value: Any) -> str:
     if isinstance(value, str):
-        return encode_basestring_ascii(visible(value))
+        return encode_basestring_ascii(value)
     if isinstance(value, dict):
-        shown = value if all(map(_is_visible, value)) else _projected_object(value)
         return (
             "{"
-            + ",".join([f"{encode_basestring_ascii(name)}:{dumps(item)}" for name, item in shown.items()])
+            + ",".join([f"{encode_basestring_ascii(name)}:{_written(item)}" for name, item in value.items()])
             + "}"
         )
     if isinstance(value, list | tuple):
-        return "[" + ",".join([dumps(item) for item in value]) + "]"
+        return "[" + ",".join([_written(item) for item in value]) + "]"
     if isinstance(value, Decimal) and value.is_finite():
         return str(value)
     return json.dumps(value, allow_nan=False)
