@@ -17,16 +17,16 @@ env = Env()
 
 # Which kind of process this is decides its database timeouts (docs/operating.md, "Timeouts").
 PROCESS_KIND = env.choice("PROCESS_KIND", "command", ("web", "worker", "beat", "command"))
-PUBLIC_URL = env.url("PUBLIC_URL", "http://localhost:8000", ("http", "https"))
+PUBLIC_URL = env.url("PUBLIC_URL", "http://localhost:8000", ("http", "https"), bare=True)
 HTTPS = urlsplit(PUBLIC_URL).scheme == "https"
 ENVIRONMENT_NAME = env.text("ENVIRONMENT_NAME", "Local")
 
 DEBUG = False
 SECRET_KEY = env.text("SECRET_KEY") or read_or_make(VAR_DIR / "secret_key")
-ALLOWED_HOSTS = env.names(
+ALLOWED_HOSTS = env.hosts(
     "ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]", urlsplit(PUBLIC_URL).hostname or "localhost"]
 )
-CSRF_TRUSTED_ORIGINS = [PUBLIC_URL] if HTTPS else []
+CSRF_TRUSTED_ORIGINS = [PUBLIC_URL.rstrip("/")] if HTTPS else []
 # How many proxies of ours stand in front; 0 means that X-Forwarded-* headers are not believed at all.
 TRUSTED_PROXY_COUNT = env.number("TRUSTED_PROXY_COUNT", 0, least=0, most=5)
 if TRUSTED_PROXY_COUNT and HTTPS:
@@ -173,7 +173,7 @@ AXES_LOCKOUT_CALLABLE = "opsledger.console.errors.locked_out"
 AXES_RESET_ON_SUCCESS = True
 # The page says when sign-in works again, and a further try does not move that moment.
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
-AXES_CLIENT_IP_CALLABLE = "opsledger.console.http.client_address"
+AXES_CLIENT_IP_CALLABLE = "opsledger.lib.client_address.client_address"
 AXES_VERBOSE = False
 AXES_SENSITIVE_PARAMETERS = ["password"]
 
@@ -222,6 +222,8 @@ if MAIL is not None:
     EMAIL_USE_TLS, EMAIL_USE_SSL, DEFAULT_FROM_EMAIL = MAIL.starttls, MAIL.ssl, MAIL.sender
     EMAIL_TIMEOUT = 10
 METRICS_TOKEN = env.text("METRICS_TOKEN")
+# From where figures may be read without it. Nothing of both: from this machine.
+METRICS_ALLOWED_NETWORKS = env.networks("METRICS_ALLOWED_NETWORKS")
 
 SILENCED_SYSTEM_CHECKS: list[str] = []
 if not HTTPS:

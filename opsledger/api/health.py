@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-import ipaddress
+from ipaddress import IPv6Address, ip_address, ip_network
 
 import redis
 from django.conf import settings
@@ -18,6 +18,7 @@ from opsledger.ledger.queries.readiness import (
     figures,
     why_not_ready,
 )
+from opsledger.lib.client_address import client_address
 
 BROKER_SECONDS_MAX = 1.0
 
@@ -75,9 +76,11 @@ def _why_no_canary() -> str:
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Prometheus text. For the bearer of METRICS_TOKEN; without such a setting for this machine itself only."""
+    """Prometheus text. For METRICS_TOKEN’s bearer and METRICS_ALLOWED_NETWORKS; without both for this machine only."""
     if not _may_read(request):
-        response = _said(401, "Send METRICS_TOKEN as a bearer token, or ask from this machine.")
+        response = _said(
+            401, "Send METRICS_TOKEN as a bearer token, or ask from a network that may read this."
+        )
         response["WWW-Authenticate"] = "Bearer"
         return response
     try:
@@ -90,25 +93,42 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def _may_read(request: HttpRequest) -> bool:
+    return _knows_the_token(request) or _is_from_where_it_may(request)
+
+
+def _knows_the_token(request: HttpRequest) -> bool:
     scheme, _, given = request.headers.get("Authorization", "").partition(" ")
     token = settings.METRICS_TOKEN
-    if token:
-        return scheme.lower() == "bearer" and hmac.compare_digest(
+    return (
+        bool(token)
+        and scheme.lower() == "bearer"
+        and hmac.compare_digest(
             given.encode("utf-8", "surrogateescape"), token.encode("utf-8", "surrogateescape")
         )
-    return _is_from_here(request)
+    )
 
 
-def _is_from_here(request: HttpRequest) -> bool:
-    """Behind a proxy everybody seems to come from this machine, so a forwarded request does not count."""
-    if settings.TRUSTED_PROXY_COUNT or any(
+_LOOPBACK = ["127.0.0.0/8", "::1/128"]
+
+
+def _is_from_where_it_may(request: HttpRequest) -> bool:
+    """Behind a proxy that we are not told of everybody seems to come from there, so a forwarded request does not count."""
+    networks = settings.METRICS_ALLOWED_NETWORKS
+    if not networks:
+        if settings.METRICS_TOKEN or settings.TRUSTED_PROXY_COUNT:
+            return False
+        networks = _LOOPBACK
+    if not settings.TRUSTED_PROXY_COUNT and any(
         name in request.headers for name in ("X-Forwarded-For", "Forwarded")
     ):
         return False
     try:
-        return ipaddress.ip_address(request.META.get("REMOTE_ADDR", "")).is_loopback
+        address = ip_address(client_address(request))
     except ValueError:
         return False
+    if isinstance(address, IPv6Address) and address.ipv4_mapped:
+        address = address.ipv4_mapped
+    return any(address in ip_network(one) for one in networks)
 
 
 def exposition(known: Figures) -> str:

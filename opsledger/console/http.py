@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from ipaddress import ip_address
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib.messages import get_messages
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -102,23 +100,6 @@ def unprocessable(
 def see_other(url: str) -> HttpResponseRedirect:
     """303: the answer to every POST that worked. htmx follows it and asks for its fragment there."""
     return HttpResponseRedirect(url, status=303)
-
-
-def client_address(request: HttpRequest) -> str:
-    """The address that the outermost trusted proxy saw; without trusted proxies, the peer's own.
-
-    Each of TRUSTED_PROXY_COUNT proxies appends one address to X-Forwarded-For; what stands before them is the
-    client's own claim.
-    """
-    peer = str(request.META.get("REMOTE_ADDR", ""))
-    count: int = settings.TRUSTED_PROXY_COUNT
-    forwarded = [part.strip() for part in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")]
-    if not count or len(forwarded) < count:
-        return peer
-    try:
-        return str(ip_address(forwarded[-count]))
-    except ValueError:
-        return peer
 
 
 def back_to(request: HttpRequest, fallback: str) -> str:

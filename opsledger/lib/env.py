@@ -6,10 +6,14 @@ Nonsense is an error that names the variable; an empty value counts as absent.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
+
+# A name, `.name` for it and what is below it, an address (a v6 one in brackets), or * for any.
+_HOST = re.compile(r"\*|\.?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.]+\]", re.ASCII)
 
 
 class BadSetting(ValueError):
@@ -61,6 +65,17 @@ class Env:
                 raise BadSetting(f"{name} holds {text!r}: {why}. Write ranges such as 10.0.0.0/8.") from why
         return found
 
+    def hosts(self, name: str, default: list[str]) -> list[str]:
+        """Names of hosts as Django compares them; one that could fit no request is an error here."""
+        found = self.names(name, default)
+        for text in found:
+            if not _HOST.fullmatch(text):
+                raise BadSetting(
+                    f"{name} holds {text!r}, which is no name of a host. Write names such as ops.example.com, without "
+                    "scheme, port or path."
+                )
+        return found
+
     def names(self, name: str, default: list[str]) -> list[str]:
         value = self.text(name)
         return [part.strip() for part in value.split(",") if part.strip()] if value else default
@@ -84,7 +99,7 @@ class Env:
             )
         wrong = _wrong_with(value)
         if not wrong and bare and not _is_bare(value):
-            wrong = f"it must be {schemes[0]}://host:port and nothing more"
+            wrong = f"it must be {scheme}://host:port and nothing more"
         if wrong:
             raise BadSetting(f"{name} can't be used: {wrong}.")
         return value

@@ -91,22 +91,44 @@ def test_the_figures_are_in_prometheus_form(world: World) -> None:
     assert 85 < float(oldest.split()[1]) < 120
 
 
+NOBODY: dict[str, Any] = {}
+TOKEN: dict[str, Any] = {"METRICS_TOKEN": "secret"}
+NEAR: dict[str, Any] = {"METRICS_ALLOWED_NETWORKS": ["10.0.0.0/24", "fd00::/8"]}
+PROXY: dict[str, Any] = {"TRUSTED_PROXY_COUNT": 1}
+
+
 @pytest.mark.parametrize(
-    ("token", "headers", "address", "status"),
+    ("set_up", "headers", "address", "status"),
     [
-        ("", {}, "127.0.0.1", 200),
-        ("", {}, "::1", 200),
-        ("", {}, "10.0.0.7", 401),
-        ("", {"X-Forwarded-For": "127.0.0.1"}, "127.0.0.1", 401),
-        ("secret", {}, "127.0.0.1", 401),
-        ("secret", {"Authorization": "Bearer wrong"}, "127.0.0.1", 401),
-        ("secret", {"Authorization": "Bearer \xe9"}, "127.0.0.1", 401),
-        ("secret", {"Authorization": "Bearer secret"}, "10.0.0.7", 200),
+        pytest.param(NOBODY, {}, "127.0.0.1", 200, id="here"),
+        pytest.param(NOBODY, {}, "::1", 200, id="here, v6"),
+        pytest.param(NOBODY, {}, "::ffff:127.0.0.1", 200, id="here, v4 in v6"),
+        pytest.param(NOBODY, {}, "", 401, id="a socket without an address"),
+        pytest.param(NOBODY, {}, "10.0.0.7", 401, id="elsewhere"),
+        pytest.param(NOBODY, {"X-Forwarded-For": "127.0.0.1"}, "127.0.0.1", 401, id="forwarded"),
+        pytest.param(PROXY, {"X-Forwarded-For": "127.0.0.1"}, "127.0.0.1", 401, id="forwarded by ours"),
+        pytest.param(TOKEN, {}, "127.0.0.1", 401, id="no token"),
+        pytest.param(TOKEN, {"Authorization": "Bearer wrong"}, "127.0.0.1", 401, id="wrong token"),
+        pytest.param(TOKEN, {"Authorization": "Bearer \xe9"}, "127.0.0.1", 401, id="not ascii"),
+        pytest.param(TOKEN, {"Authorization": "Bearer secret"}, "10.0.0.7", 200, id="right token"),
+        pytest.param(NEAR, {}, "10.0.0.7", 200, id="in the network"),
+        pytest.param(NEAR, {}, "fd00::7", 200, id="in the network, v6"),
+        pytest.param(NEAR, {}, "10.0.1.7", 401, id="beside the network"),
+        pytest.param(NEAR, {}, "127.0.0.1", 401, id="here, which is not in the network"),
+        pytest.param(
+            NEAR, {"X-Forwarded-For": "10.0.0.7"}, "10.0.0.1", 401, id="an unknown proxy in the network"
+        ),
+        pytest.param(NEAR | PROXY, {"X-Forwarded-For": "10.0.0.7"}, "10.9.0.1", 200, id="through our proxy"),
+        pytest.param(NEAR | PROXY, {"X-Forwarded-For": "10.0.0.7, 8.8.8.8"}, "10.9.0.1", 401, id="claimed"),
+        pytest.param(NEAR | TOKEN, {}, "10.0.0.7", 200, id="either: the network"),
+        pytest.param(
+            NEAR | TOKEN, {"Authorization": "Bearer secret"}, "8.8.8.8", 200, id="either: the token"
+        ),
     ],
-    ids=["here", "here, v6", "elsewhere", "forwarded", "no token", "wrong token", "not ascii", "right token"],
 )
 def test_who_may_read_the_figures(
-    db: None, settings: Any, token: str, headers: dict[str, str], address: str, status: int
+    db: None, settings: Any, set_up: dict[str, Any], headers: dict[str, str], address: str, status: int
 ) -> None:
-    settings.METRICS_TOKEN = token
+    for name, value in ({"METRICS_TOKEN": "", "METRICS_ALLOWED_NETWORKS": []} | set_up).items():
+        setattr(settings, name, value)
     assert Client(REMOTE_ADDR=address).get("/metrics", headers=headers).status_code == status

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client, RequestFactory
 from people import Cast, client_of
 
-from opsledger.console.http import client_address
+from opsledger.lib.client_address import client_address
 
 HTMX = {"HTTP_HX_REQUEST": "true", "HTTP_HX_TARGET": "rows"}
 pytestmark = pytest.mark.usefixtures("pages")

@@ -120,3 +120,21 @@ def test_networks_are_ranges_and_anything_else_is_refused_by_name():
     for nonsense in ("10.0.0.1/8", "localhost", "10.0.0.0/40"):
         with pytest.raises(BadSetting, match="NAME holds"):
             Env({"NAME": f"10.0.0.0/8,{nonsense}"}).networks("NAME")
+
+
+@pytest.mark.parametrize(
+    "host", ["ops.example.com", ".example.com", "10.0.0.1", "[::1]", "*", "ops_1", "a.b."]
+)
+def test_names_of_hosts_are_taken(host):
+    assert Env({"HOSTS": f"x, {host}"}).hosts("HOSTS", []) == ["x", host]
+
+
+@pytest.mark.parametrize("host", ["http://x", "x:8000", "x/y", "a b", "::1", "*.x", "-é"])
+def test_what_could_be_no_requests_host_is_refused_by_name(host):
+    with pytest.raises(BadSetting, match=r"HOSTS holds .* which is no name of a host"):
+        Env({"HOSTS": f"x,{host}"}).hosts("HOSTS", [])
+
+
+def test_an_address_of_ours_has_no_path():
+    with pytest.raises(BadSetting, match="URL can't be used: it must be https://host:port and nothing more"):
+        Env({"URL": "https://ops.example/sub/"}).url("URL", "", ("http", "https"), bare=True)
