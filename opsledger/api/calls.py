@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opsledger.accounts.permissions import Permission
-from opsledger.api import answer_proposals, content, holds, operations, replays, steps
+from opsledger.api import answer_proposals, approvals, content, holds, operations, replays, steps
 from opsledger.api.answer_shapes.content import (
     ApprovalAnswer,
     CoveredAnswer,
@@ -340,8 +340,9 @@ CALLS: tuple[Call, ...] = (
     ),
     Call(
         "GET", "/approvals", "list_approvals", "List what waits for an approval",
-        "Content versions, and requests that are approved by themselves: revisions that people made.",
-        content.waiting, (Reply(200, "What waits.", WaitingAnswer), _INVALID), permission=Permission.VIEW,
+        "Content versions, and requests that are approved by themselves: revisions that people made. What is due first "
+        "comes first.",
+        approvals.listed, (Reply(200, "A page.", WaitingAnswer), _INVALID), permission=Permission.VIEW, query=_PAGES,
         tag="Content",
     ),
     Call(

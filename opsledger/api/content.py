@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -13,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from opsledger.api.answers import plain, record_answer, respond
 from opsledger.api.caller import Caller
 from opsledger.api.operations import here, operation_id_of, operation_ids_of, refused
+from opsledger.api.paging import bad_cursor, cursor_of, page_of
 from opsledger.api.problems import Problem
 from opsledger.api.reading import invalid
 from opsledger.api.shapes.content import (
@@ -47,7 +46,6 @@ from opsledger.rules.content import AuthorKind
 from opsledger.rules.identity import allowed_in_path
 
 T = TypeVar("T")
-LIMIT_DEFAULT, LIMIT_MAX = 50, 200
 NO_VERSION = "This team has no such content version."
 
 
@@ -90,22 +88,22 @@ def author_of(caller: Caller, given: Author | None) -> tuple[AuthorKind, str]:
 
 
 def listed(caller: Caller, request: HttpRequest) -> HttpResponse:
-    return _listed(caller, request.GET.get("content_id", ""), request, ("content_id",))
+    return _listed(caller, request.GET.get("content_id", ""), request)
 
 
 def listed_at(caller: Caller, request: HttpRequest, content: str) -> HttpResponse:
-    return _listed(caller, _content_id(content), request, ())
+    return _listed(caller, _content_id(content), request)
 
 
-def _listed(caller: Caller, content_id: str, request: HttpRequest, more: tuple[str, ...]) -> HttpResponse:
-    limit, cursor = _page(request, more)
+def _listed(caller: Caller, content_id: str, request: HttpRequest) -> HttpResponse:
+    limit, cursor = page_of(request)
     before = int(cursor) if cursor.isascii() and cursor.isdigit() and len(cursor) < 10 else None
     if cursor and before is None:
-        raise _bad_cursor()
+        raise bad_cursor()
     if not content_id or "\x00" in content_id:
         raise invalid([("content_id", "must name a content")])
     found = queries.versions_of(caller.team_id, content_id, before=before, size=limit + 1)
-    following = _cursor(str(found[limit - 1].number)) if len(found) > limit else None
+    following = cursor_of(str(found[limit - 1].number)) if len(found) > limit else None
     return respond(200, {"items": [version_answer(one) for one in found[:limit]], "next": following})
 
 
@@ -117,12 +115,12 @@ def read_one(caller: Caller, request: HttpRequest, version: str) -> HttpResponse
 def covered(caller: Caller, request: HttpRequest, version: str) -> HttpResponse:
     """What an approval would cover, in pages; the digest is over all of it."""
     found = find(caller, version)
-    limit, cursor = _page(request)
-    after = _uuid(cursor)
+    limit, cursor = page_of(request)
+    after = _after(cursor)
     whole = queries.covered(found)
     steps = sorted(whole.steps, key=lambda one: one.step_id)
     rest = [one for one in steps if after is None or one.step_id > after]
-    following = _cursor(str(rest[limit - 1].step_id)) if len(rest) > limit else None
+    following = cursor_of(str(rest[limit - 1].step_id)) if len(rest) > limit else None
     body = {
         "version": found.version,
         "covered_digest": whole.digest,
@@ -133,36 +131,11 @@ def covered(caller: Caller, request: HttpRequest, version: str) -> HttpResponse:
     return respond(200, body, _tagged(found.version))
 
 
-def waiting(caller: Caller, request: HttpRequest) -> HttpResponse:
-    """What waits for an approval in the team: content versions, and requests that are approved by themselves."""
-    found = queries.approvals_waiting([caller.team_id])
-    body = {
-        "versions": [
-            {
-                "version": version_answer(one.version),
-                "operations": one.operation_count,
-                "opened_at": one.opened_at,
-                "due_at": one.due_at,
-                "nobody_may_approve": one.nobody_may_approve,
-            }
-            for one in found.versions
-        ],
-        "revisions": [
-            {
-                "hold": public("hold", one.hold_id),
-                "operation": public("op", one.operation_id),
-                "operation_id": one.operation_text_id,
-                "title": one.title,
-                "step": one.step,
-                "revision": one.revision,
-                "opened_at": one.opened_at,
-                "due_at": one.due_at,
-                "nobody_may_approve": one.nobody_may_approve,
-            }
-            for one in found.revisions
-        ],
-    }
-    return respond(200, body)
+def _after(text: str) -> UUID | None:
+    try:
+        return UUID(text) if text else None
+    except ValueError:
+        raise bad_cursor() from None
 
 
 def request_of(caller: Caller, request: HttpRequest, operation: str, step: str) -> HttpResponse:
@@ -384,42 +357,3 @@ def _request(shown: ShownRequest) -> dict[str, Any]:
 
 def _tagged(version: int) -> dict[str, str]:
     return {"ETag": f'"{version}"'}
-
-
-def _page(request: HttpRequest, more: tuple[str, ...] = ()) -> tuple[int, str]:
-    """`limit` and the decoded `cursor`; anything else is refused."""
-    given: Mapping[str, Any] = request.GET.dict()
-    known = ("limit", "cursor", *more)
-    problems = [
-        (name, f"is not a known filter; known are {', '.join(known)}") for name in given if name not in known
-    ]
-    text = given.get("limit", str(LIMIT_DEFAULT))
-    if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= LIMIT_MAX):
-        problems.append(("limit", f"must be a whole number from 1 to {LIMIT_MAX}"))
-    if problems:
-        raise invalid(problems)
-    return int(text), _decoded(given.get("cursor", ""))
-
-
-def _cursor(text: str) -> str:
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
-
-
-def _decoded(cursor: str) -> str:
-    try:
-        return base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode(
-            "ascii"
-        )
-    except (binascii.Error, ValueError):
-        raise _bad_cursor() from None
-
-
-def _uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text) if text else None
-    except ValueError:
-        raise _bad_cursor() from None
-
-
-def _bad_cursor() -> Problem:
-    return invalid([("cursor", "can't be read; begin again without it")])

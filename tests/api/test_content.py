@@ -296,7 +296,7 @@ def test_a_revision_is_made_by_one_and_approved_by_another(live: Letters) -> Non
     assert (shown["revision"], shown["content_version"], len(shown["covered_digest"])) == (2, 1, 64)
     assert "Quay Street" not in str(shown)
     waiting = live.owner.get("/approvals").json()
-    assert [(one["operation_id"], one["revision"]) for one in waiting["revisions"]] == [("letter:a", 2)]
+    assert [(one["operation_id"], one["revision"]) for one in waiting["items"]] == [("letter:a", 2)]
     body = {"revision": 2, "covered_digest": shown["covered_digest"]}
 
     own = live.owner.post("/operations/letter:a/steps/write/approve", body)

@@ -66,6 +66,7 @@ class CoveredAnswer(Answer):
 
 
 class WaitingVersionAnswer(Answer):
+    kind: Literal["version"]
     version: VersionAnswer
     operations: int
     opened_at: datetime
@@ -74,6 +75,7 @@ class WaitingVersionAnswer(Answer):
 
 
 class WaitingRevisionAnswer(Answer):
+    kind: Literal["revision"]
     hold: str
     operation: str
     operation_id: str
@@ -86,8 +88,8 @@ class WaitingRevisionAnswer(Answer):
 
 
 class WaitingAnswer(Answer):
-    versions: list[WaitingVersionAnswer]
-    revisions: list[WaitingRevisionAnswer]
+    items: list[WaitingVersionAnswer | WaitingRevisionAnswer]
+    next: str | None
 
 
 class LeftOutAnswer(Answer):
