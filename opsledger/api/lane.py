@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from django.core.handlers.base import BaseHandler
 from django.core.handlers.exception import convert_exception_to_response
 from django.core.handlers.wsgi import WSGIHandler
 from django.http import HttpRequest
@@ -45,8 +46,8 @@ def guarded(respond: Respond) -> Respond:
     return answer
 
 
-class _Handler(WSGIHandler):
-    """Django's own, with this chain instead of the settings'."""
+class Lane(BaseHandler):
+    """Django's own handling, with this chain instead of the settings'."""
 
     def load_middleware(self, is_async: bool = False) -> None:
         self._view_middleware: list[Any] = []
@@ -67,6 +68,10 @@ class _Handler(WSGIHandler):
                 self._known[request.path_info] = known
         request.resolver_match = known
         return known
+
+
+class _Handler(Lane, WSGIHandler):
+    """The same for a server."""
 
 
 def with_lane(console: WSGIApplication) -> WSGIApplication:

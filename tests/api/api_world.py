@@ -13,8 +13,8 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import connection
-from django.test import Client
 from django.utils import timezone
+from lane_client import LaneClient
 from people import Cast, make_cast
 
 from opsledger.accounts import actions, tokens
@@ -216,7 +216,7 @@ class Api:
 
     def __init__(self, token: str | None) -> None:
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._client = Client(raise_request_exception=True)
+        self._client = LaneClient(raise_request_exception=True)
 
     def get(self, path: str, query: dict[str, Any] | None = None, **headers: str) -> Any:
         return _checked(self._client.get(f"/api/v1{path}", query, headers=self._all(headers)), "GET", path)
@@ -386,7 +386,7 @@ def deliver(
 ) -> Any:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     sent = signed(raw) if headers is None else headers
-    response = Client().post(f"/hooks/{source}", raw, content_type=kind, headers=sent)
+    response = LaneClient().post(f"/hooks/{source}", raw, content_type=kind, headers=sent)
     assert response.status_code < 500 or response.status_code == 503, response.content
     strictly(response.content)
     if response.status_code >= 400:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 from api_world import DEFINITIONS, SECRET, World, deliver, event, read, signed, wanted
 from django.conf import settings
-from django.test import Client
+from lane_client import LaneClient
 
 from opsledger.api import hooks
 from opsledger.journal.models import Entry
@@ -474,10 +474,10 @@ def test_a_source_is_reached_by_its_public_id(world: World) -> None:
 
 
 def test_only_post_is_taken_and_no_csrf_is_asked_for(world: World) -> None:
-    answer = Client().get("/hooks/shop")
+    answer = LaneClient().get("/hooks/shop")
     assert (answer.status_code, answer["Allow"]) == (405, "POST")
     raw = json.dumps(event(1)).encode()
-    strict = Client(enforce_csrf_checks=True)
+    strict = LaneClient(enforce_csrf_checks=True)
     found = strict.post("/hooks/shop", raw, content_type="application/json", headers=signed(raw))
     assert found.status_code == 202
 

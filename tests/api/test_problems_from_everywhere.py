@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from api_world import World, wanted
-from django.test import Client
+from lane_client import LaneClient
 from test_lane import ask, bearer, kept_connection  # noqa: F401
 
 from opsledger.api import operations
@@ -40,7 +40,7 @@ def test_an_address_that_is_none(world: World, path: str) -> None:
 
 
 def test_the_same_through_the_console_s_way(world: World) -> None:
-    answer = Client().post("/hooks/", "{}", content_type="application/json")
+    answer = LaneClient().post("/hooks/", "{}", content_type="application/json")
     told(answer.status_code, dict(answer.headers), answer.content)
 
 

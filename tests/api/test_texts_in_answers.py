@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from api_world import Api, World, deliver, event, signed, strictly, wanted
-from django.test import Client
+from lane_client import LaneClient
 
 from opsledger.api.calls import CALLS
 from opsledger.api.routes import Call
@@ -160,7 +160,7 @@ def test_whatever_an_address_names_is_answered_in_strict_json(
 def _raw(caller: Api, method: str, path: str, query: str = "", body: Any = None) -> Any:
     """The address is sent as it stands."""
     headers = caller._headers | {"If-Match": '"1"'}
-    return Client().generic(
+    return LaneClient().generic(
         method, f"/api/v1{path}", json.dumps(dict(body or {})), "application/json",
         headers=headers, QUERY_STRING=query,
     )  # fmt: skip
@@ -181,7 +181,7 @@ def test_whatever_a_header_says_is_answered_in_strict_json(
         headers = world.owner._headers | {"If-Match": '"1"', name: known.get(name, value)}
         kind = headers.pop("Content-Type", "application/json")
         path = f"/api/v1/holds/{things['hold']}/note"
-        answer = Client().generic("POST", path, b'{"text":"x"}', kind, headers=headers)
+        answer = LaneClient().generic("POST", path, b'{"text":"x"}', kind, headers=headers)
         assert answer.status_code < 500, value
         strictly(answer.content)
         assert not [one for one in answer.headers.values() if value in one]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from api_world import Api, World, wanted
-from django.test import Client
 from django.utils import timezone
+from lane_client import LaneClient
 
 from opsledger.accounts import actions, tokens
 from opsledger.accounts.permissions import Scope
@@ -119,7 +119,7 @@ def test_every_call_needs_a_token(world: World) -> None:
 )
 def test_a_header_that_is_no_live_token_is_a_401_and_counted(world: World, header: str) -> None:
     """S4: one byte of an anonymous caller gives no 500."""
-    answer = Client().get("/api/v1/operations", headers={"Authorization": header})
+    answer = LaneClient().get("/api/v1/operations", headers={"Authorization": header})
     assert answer.status_code == 401
     assert answer["Content-Type"] == "application/problem+json"
     assert Refusal.objects.get().count == 1
@@ -166,7 +166,7 @@ def test_a_refusal_says_why(world: World) -> None:
 
 
 def test_a_session_opens_nothing_here(world: World) -> None:
-    client = Client(enforce_csrf_checks=True)
+    client = LaneClient(enforce_csrf_checks=True)
     client.force_login(world.cast.olga, backend="django.contrib.auth.backends.ModelBackend")
     assert client.get("/api/v1/operations").status_code == 401
     assert client.post("/api/v1/operations", b"{}", content_type="application/json").status_code == 401
@@ -179,7 +179,7 @@ def test_a_token_needs_no_csrf(world: World) -> None:
         scopes=[Scope.RECORD],
         expires_at=timezone.now() + timedelta(days=1),
     )
-    answer = Client(enforce_csrf_checks=True).post(
+    answer = LaneClient(enforce_csrf_checks=True).post(
         "/api/v1/operations",
         json.dumps(wanted()),
         content_type="application/json",
@@ -189,7 +189,7 @@ def test_a_token_needs_no_csrf(world: World) -> None:
 
 
 def test_another_method_is_a_405_that_names_the_right_one(world: World) -> None:
-    answer = Client().put("/api/v1/operations")
+    answer = LaneClient().put("/api/v1/operations")
     assert answer.status_code == 405
     assert answer["Allow"] == "GET, POST"
     assert answer["Content-Type"] == "application/problem+json"
@@ -199,6 +199,6 @@ def test_another_method_is_a_405_that_names_the_right_one(world: World) -> None:
     "path", ["/api/v1/nothing", "/api/v2/operations", "/api/v1/operations/x/y", "/api/v1/"]
 )
 def test_an_unknown_address_is_a_problem_too(world: World, path: str) -> None:
-    answer = Client().post(path)
+    answer = LaneClient().post(path)
     assert answer.status_code == 404
     assert answer["Content-Type"] == "application/problem+json"
