@@ -47,6 +47,7 @@ DEEDS: dict[Verb, Deed] = {
     Verb.CHECK_NOW: Deed(bulk_verbs.check_now, 100, wakes="reconcile"),
     Verb.NEXT_CHECK: Deed(bulk_verbs.next_check, 100),
     Verb.END_FAILED: Deed(bulk_verbs.end_failed, 100, wakes="dispatch"),
+    Verb.CANCEL: Deed(bulk_verbs.cancel, 100, wakes="reconcile"),
     Verb.HAPPENED: Deed(list_verbs.happened, 50, prepare=lists.readings_of, wakes="dispatch"),
 }
 

@@ -1,4 +1,4 @@
-"""One verb over many holds: the words of a bulk run. Which verb fits which selection is in `bulk_verbs`."""
+"""One verb over many holds, or over many steps that wait: the words of a bulk run. Which verb fits is in `bulk_verbs`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ class Verb(StrEnum):
     PLAN_REPLAY = "plan_replay"  # leads to a replay's plan; begins no run of its own
     HAPPENED = "happened"  # by the destination's list
     ABSENT = "absent"  # by the provider's statement
+    CANCEL = "cancel"  # of the operations whose steps wait at a stopped destination
 
 
 class BulkState(StrEnum):

@@ -12,9 +12,9 @@ from opsledger.rules.states import HoldReason, StepState
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Holds of a selection that are alike: so many of this reason, with their step in this state."""
+    """What is alike in a selection: so many holds of this reason, with their step in this state; or so many steps."""
 
-    reason: HoldReason
+    reason: HoldReason | None  # None: steps that wait, without a hold of their own
     state: StepState | None  # None: about a destination or an event
     destination: str
     action: str
@@ -23,6 +23,8 @@ class Chosen:
     @property
     def words(self) -> str:
         """As in “3 of these holds, “rejected by destination” with a step that is ready,”."""
+        if self.reason is None:
+            return f"{self.count:,} of these steps"
         about = f" with a step that is {_plain(self.state)}" if self.state is not None else ""
         return f"{self.count:,} of these, “{_plain(self.reason)}”{about},"
 
@@ -47,6 +49,8 @@ def why_not(verb: Verb, chosen: Sequence[Chosen]) -> str:
     """Why a verb does not fit all of these holds: names the first kind that it does not fit, and how many; "" = it fits."""
     if not chosen:
         return "Nothing is selected."
+    if any((one.reason is None) is not (verb is Verb.CANCEL) for one in chosen):
+        return _HOLDS_ONLY if verb is not Verb.CANCEL else _STEPS_ONLY
     rule = _RULES.get(verb)
     if rule is not None:
         for one in chosen:
@@ -64,13 +68,17 @@ class _Rule:
 _LOOKED_UP = frozenset({StepState.UNKNOWN, StepState.ACCEPTED})
 # Absence is stated for what nobody knows; what was found, refused or told twice is a question of its own.
 _STATED_ABSENT = frozenset({HoldReason.OUTCOME_UNKNOWN, HoldReason.PROTECTION_EXPIRED})
+_HOLDS_ONLY = "These are steps that wait, without a hold of their own; they are ended, or wait on."
+_STEPS_ONLY = (
+    "These are holds; a hold is answered. Only steps that wait at a stopped destination are ended so."
+)
 ONE_ACTION = frozenset(
     {Verb.HAPPENED, Verb.ABSENT}
 )  # a list or a statement speaks of one action at one place
 
 
 def _has(answer: Answer) -> Callable[[Chosen], bool]:
-    return lambda one: answer in ANSWERS.get(one.reason, ())
+    return lambda one: one.reason is not None and answer in ANSWERS.get(one.reason, ())
 
 
 _RULES: Mapping[Verb, _Rule] = {
@@ -86,6 +94,7 @@ _RULES: Mapping[Verb, _Rule] = {
         lambda one: one.reason in _STATED_ABSENT and one.state is StepState.UNKNOWN,
         "can’t be answered with “It did not happen”",
     ),
+    Verb.CANCEL: _Rule(lambda one: one.state is StepState.READY, "do not wait any more"),
 }
 
 

@@ -21,7 +21,7 @@ from opsledger.journal.append import Line, append, body, keep_text
 from opsledger.ledger.actions.deciding import By, Refused, check_reason
 from opsledger.ledger.actions.references import once_more
 from opsledger.ledger.clock import database_now
-from opsledger.ledger.models import BulkItem, BulkRun, Hold, Selection
+from opsledger.ledger.models import BulkItem, BulkRun, Hold, Selection, Step
 from opsledger.ledger.queries import inbox
 from opsledger.ledger.queries.bulk import text_of
 from opsledger.ledger.records import lock
@@ -38,6 +38,7 @@ PERMISSIONS: Mapping[Verb, Permission] = {
     Verb.PLAN_REPLAY: Permission.PLAN_REPLAY,
     Verb.HAPPENED: Permission.SETTLE,
     Verb.ABSENT: Permission.PLAN_REPLAY,
+    Verb.CANCEL: Permission.CANCEL,
 }
 CHANGED = "It changed after it was selected."
 ABORTED = "The run was aborted before its turn."
@@ -70,30 +71,31 @@ def freeze(
         raise Refused(_too_many())
     wanted = sorted(versions)
     parameters = [wanted, [versions[hold_id] for hold_id in wanted], team_id]
-    return _freeze(
-        Selection(team_id=team_id, person_id=person_id, words=words, query=query), _FREEZE, parameters
-    )
+    selection = Selection(team_id=team_id, person_id=person_id, words=words, query=query)
+    return freeze_rows(selection, _FREEZE, parameters, NO_HOLD)
 
 
 def freeze_view(wanted: inbox.Wanted, *, words: str, query: str = "", up_to: UUID | None = None) -> Selection:
     """Keeps every open hold that a view shows now, at its version now. `up_to`: none that was opened after this one."""
     picked, parameters = inbox.picked(wanted, database_now(), limit=HOLDS_MAX + 1, up_to=up_to)
     selection = Selection(team_id=wanted.team_id, person_id=wanted.person_id, words=words, query=query)
-    return _freeze(selection, _FREEZE_VIEW.format(picked=picked), parameters)
+    return freeze_rows(selection, _FREEZE_VIEW.format(picked=picked), parameters, NO_HOLD)
 
 
-def _freeze(selection: Selection, query: str, parameters: Sequence[Any]) -> Selection:
+def freeze_rows(selection: Selection, query: str, parameters: Sequence[Any], none: str) -> Selection:
+    """Keeps the rows that `query` inserts for this selection, whose id is its first parameter. `none`: why there are none."""
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute(query, [selection.pk, *parameters])
         selection.item_count, selection.made_at = cursor.rowcount, database_now()
         if not selection.item_count:
-            raise Refused(
-                "Nothing is selected: no hold matches any more. An empty selection never means “all”."
-            )
+            raise Refused(f"Nothing is selected: {none}. An empty selection never means “all”.")
         if selection.item_count > HOLDS_MAX:
             raise Refused(_too_many())
         selection.save(force_insert=True)
     return selection
+
+
+NO_HOLD = "no hold matches any more"
 
 
 def _too_many() -> str:
@@ -179,10 +181,12 @@ def begin(
 
 
 _ITEMS = """
-INSERT INTO ledger_bulkitem (run_id, position, hold_id, version, operation_id, given, result, why, said_at)
-SELECT %(run)s, s.position, s.hold_id, s.version, h.operation_id, coalesce(x.given, ''),
+INSERT INTO ledger_bulkitem (run_id, position, hold_id, step_id, version, operation_id, given, result, why, said_at)
+SELECT %(run)s, s.position, s.hold_id, s.step_id, s.version, coalesce(h.operation_id, w.operation_id), coalesce(x.given, ''),
        CASE WHEN x.why <> '' THEN 'left' ELSE '' END, coalesce(x.why, ''), CASE WHEN x.why <> '' THEN now() END
-  FROM ledger_selectionitem s JOIN ledger_hold h ON h.id = s.hold_id
+  FROM ledger_selectionitem s
+  LEFT JOIN ledger_hold h ON h.id = s.hold_id
+  LEFT JOIN ledger_step w ON w.id = s.step_id
   LEFT JOIN json_to_recordset(%(said)s::json) AS x(hold_id uuid, given text, why text) ON x.hold_id = s.hold_id
  WHERE s.selection_id = %(selection)s ORDER BY s.position
 """
@@ -249,6 +253,14 @@ class AtHand:
 
 
 @dataclass(frozen=True, slots=True)
+class StepAtHand:
+    """One item of a batch that is about a step; its operation is at the version that was decided on."""
+
+    step: Step
+    version: int  # of the operation
+
+
+@dataclass(frozen=True, slots=True)
 class Said:
     """What became of an item; where it was not done, a sentence."""
 
@@ -264,6 +276,7 @@ class Batch:
     run: BulkRun
     by: By
     items: Sequence[AtHand]
+    steps: Sequence[StepAtHand]
     now: datetime  # the transaction's
     prepared: Mapping[UUID, Any] = field(
         default_factory=dict
@@ -275,7 +288,7 @@ class Batch:
         return dict(json.loads(self.run.facts))
 
 
-# Writes what the verb does to these holds, inside the batch's transaction, and says of each what became of it.
+# Writes what the verb does to these holds and steps, inside the batch's transaction, and says of each what became of it.
 Doer = Callable[[Batch], Mapping[UUID, Said]]
 
 
@@ -298,7 +311,7 @@ def record_batch(
 
     1. The run is locked, or left to whoever has it. It ends where its person may not do this any more.
     2. The items' operations are locked, ordered by id, then their holds.
-    3. A hold at another version than the one decided on is skipped.
+    3. A hold, or a step whose operation is, at another version than the one decided on is skipped.
     4. The others are done; results, counters and the selection's versions are written with what was done.
     """
     return once_more(lambda: _record_batch(run_id, do, size, prepared or {}, only))
@@ -310,7 +323,7 @@ def record_broken(run_id: UUID, position: int) -> None:
         run = _take(run_id)
         if run is not None:
             items = BulkItem.objects.filter(run_id=run_id, position=position, result="")
-            _write(run, list(items), {one.hold_id: Said(BulkResult.REFUSED, BROKEN) for one in items})
+            _write(run, list(items), {one.thing_id: Said(BulkResult.REFUSED, BROKEN) for one in items})
 
 
 def _take(run_id: UUID) -> BulkRun | None:
@@ -330,21 +343,34 @@ def _record_batch(
         items = [one for one in open_items(run_id, size) if only is None or one.pk in only]
         lock(one.operation_id for one in items if one.operation_id is not None)
         holds = Hold.objects.select_for_update(no_key=True, of=("self",)).select_related("step")
-        there = {hold.pk: hold for hold in holds.filter(pk__in=[one.hold_id for one in items]).order_by("pk")}
+        wanted = {one.hold_id: one for one in items if one.hold_id is not None}
         at_hand = [
-            AtHand(one.position, there[one.hold_id], json.loads(one.given or "{}"))
-            for one in items
-            if there[one.hold_id].closed_at is None and there[one.hold_id].version == one.version
+            AtHand(wanted[hold.pk].position, hold, json.loads(wanted[hold.pk].given or "{}"))
+            for hold in holds.filter(pk__in=list(wanted)).order_by("pk")
+            if hold.closed_at is None and hold.version == wanted[hold.pk].version
         ]
+        steps = _steps_at_hand(items)
         by = By(run.actor, run.person.display_name, run.person_id)
-        said = dict(do(Batch(run, by, at_hand, database_now(), prepared))) if at_hand else {}
-        ready = {one.hold.pk for one in at_hand}
+        batch = Batch(run, by, sorted(at_hand, key=lambda one: one.position), steps, database_now(), prepared)
+        said = dict(do(batch)) if at_hand or steps else {}
+        ready = {one.hold.pk for one in at_hand} | {one.step.pk for one in steps}
         assert said.keys() <= ready  # what was not prepared in time has its turn later
         changed = {
-            one.hold_id: Said(BulkResult.SKIPPED, CHANGED) for one in items if one.hold_id not in ready
+            one.thing_id: Said(BulkResult.SKIPPED, CHANGED) for one in items if one.thing_id not in ready
         }
         _write(run, items, said | changed)
         return len(items)
+
+
+def _steps_at_hand(items: Sequence[BulkItem]) -> list[StepAtHand]:
+    """The steps among these whose operation, locked by now, is as it was decided on."""
+    versions = {one.step_id: one.version for one in items if one.step_id is not None}
+    if not versions:
+        return []
+    rows = Step.objects.filter(pk__in=list(versions)).select_related("operation").order_by("pk")
+    return [
+        StepAtHand(row, row.operation.version) for row in rows if row.operation.version == versions[row.pk]
+    ]
 
 
 def _ended_without_rights(run: BulkRun) -> bool:
@@ -369,9 +395,9 @@ _COUNT = "UPDATE ledger_bulkrun SET {moves} WHERE id = %s"
 
 
 def _write(run: BulkRun, items: Sequence[BulkItem], said: Mapping[UUID, Said]) -> None:
-    results = [(item.pk, said[item.hold_id]) for item in items if item.hold_id in said]
+    results = [(item.pk, said[item.thing_id]) for item in items if item.thing_id in said]
     rows = [{"id": item_id, "result": one.result, "why": one.why} for item_id, one in results]
-    done = [hold_id for hold_id, one in said.items() if one.result is BulkResult.DONE]
+    done = [thing_id for thing_id, one in said.items() if one.result is BulkResult.DONE]
     with connection.cursor() as cursor:
         cursor.execute(_RESULTS, [json.dumps(rows)])
         cursor.execute(_VERSIONS, [run.selection_id, done])

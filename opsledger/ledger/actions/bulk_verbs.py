@@ -17,6 +17,7 @@ from opsledger.ledger.actions.bulk import CHANGED, DONE, AtHand, Batch, Said
 from opsledger.ledger.actions.change import Change, change_here
 from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.actions.hold_lines import TOLD_WITH_OWNER, line_on_subject
+from opsledger.ledger.actions.interventions import cancel_waiting
 from opsledger.ledger.actions.settle import Decision, answer_change
 from opsledger.ledger.models import Hold
 from opsledger.ledger.queries.bulk import text_of
@@ -123,6 +124,24 @@ def next_check(batch: Batch) -> dict[UUID, Said]:
 
 def end_failed(batch: Batch) -> dict[UUID, Said]:
     return answers_here(batch, lambda one, reason: _decision(one, Answer.END_FAILED, reason))
+
+
+def cancel(batch: Batch) -> dict[UUID, Said]:
+    """Cancels the operations whose steps wait at a stopped destination: none of these steps was sent, and none will be."""
+    reason = text_of(batch.facts["reason"])
+    if reason is None:
+        return {one.step.pk: Said(BulkResult.REFUSED, ERASED) for one in batch.steps}
+    facts = {"bulk": str(batch.run.pk)}
+    tried = {
+        one.step.operation_id: _Tried(
+            cancel_waiting(
+                one.step.operation_id, one.step.number, reason, batch.by, version=one.version, facts=facts
+            )
+        )
+        for one in batch.steps
+    }
+    change_here({operation_id: one.change for operation_id, one in tried.items()})
+    return {one.step.pk: tried[one.step.operation_id].said for one in batch.steps}
 
 
 def _decision(one: AtHand, answer: Answer, reason: str, **more: Any) -> Decision:

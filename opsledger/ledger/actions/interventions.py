@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -16,6 +16,7 @@ from opsledger.ledger.records import Loaded
 from opsledger.rules import transitions
 from opsledger.rules.record import Operation
 from opsledger.rules.settling import Moment, NotNow
+from opsledger.rules.states import StepState
 
 
 def settle_cancel(operation_id: UUID, reason: str, by: By, *, version: int) -> Changed:
@@ -24,6 +25,37 @@ def settle_cancel(operation_id: UUID, reason: str, by: By, *, version: int) -> C
     `version`: of the operation, as it was read; another one by now is OperationChanged.
     """
     return _intervene(operation_id, "cancel_requested", reason, by, transitions.cancel_requested, version)
+
+
+def cancel_waiting(
+    operation_id: UUID, number: int, reason: str, by: By, *, version: int, facts: Mapping[str, Any]
+) -> Change:
+    """The same as a change, of an operation whose step waits to be sent: Refused where that step does not wait any more.
+
+    `facts`: more for the journal's line; no free text. The reason is kept once the cancellation stands.
+    """
+
+    def decide(loaded: Loaded, moment: Moment) -> Operation:
+        step = loaded.record.step(number)
+        if loaded.version != version or step.state is not StepState.READY:
+            raise Refused(
+                f"Its step {number} does not wait any more: it is {step.state.value.replace('_', ' ')}."
+            )
+        try:
+            after = transitions.cancel_requested(loaded.record, moment)
+        except NotNow as why:
+            raise Refused(why.why) from why
+        made.facts = {**made.facts, "reason": keep_text(operation_id, reason)}
+        return after
+
+    made = Change(
+        kind="cancel_requested",
+        actor=by.actor,
+        decide=decide,
+        facts={**facts, "step": number, "operation_version": version},
+        closed_by=by.actor,
+    )
+    return made
 
 
 def settle_withdraw(operation_id: UUID, step_number: int, reason: str, by: By, *, version: int) -> Changed:

@@ -1,4 +1,9 @@
-"""Selections and bulk runs: what was chosen, frozen as it was seen, and one verb applied to all of it."""
+"""Selections and bulk runs: what was chosen, frozen as it was seen, and one verb applied to all of it.
+
+What is chosen are open holds, or steps that wait at a stopped destination and have no hold of their own.
+"""
+
+from uuid import UUID
 
 from django.conf import settings
 from django.db import models
@@ -6,13 +11,13 @@ from django.db.models import F, Q
 
 from opsledger.accounts.models import Team
 from opsledger.ledger.models.holds import Hold
-from opsledger.ledger.models.operations import Operation
+from opsledger.ledger.models.operations import LASTING, Operation, Step
 from opsledger.lib.ids import new_id
 from opsledger.rules.bulk import HOLDS_MAX, BulkResult, BulkState, Verb
 
 
 class Selection(models.Model):
-    """A frozen set of open holds. Nothing joins it later."""
+    """A frozen set of open holds, or of steps that wait. Nothing joins it later."""
 
     id = models.UUIDField(primary_key=True, default=new_id)
     team = models.ForeignKey(Team, on_delete=models.PROTECT, db_index=False)
@@ -39,14 +44,24 @@ class Selection(models.Model):
 class SelectionItem(models.Model):
     id = models.BigAutoField(primary_key=True)
     selection = models.ForeignKey(Selection, on_delete=models.PROTECT, related_name="items", db_index=False)
-    position = models.IntegerField()  # soonest due first, from 1
-    hold = models.ForeignKey(Hold, on_delete=models.PROTECT, related_name="+", db_index=False)
-    # as it was seen, raised by what a run of this very selection did to it
+    position = models.IntegerField()  # soonest due first, from 1; of steps, the one that waits longest
+    hold = models.ForeignKey(Hold, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    step = models.ForeignKey(Step, null=True, on_delete=models.PROTECT, related_name="+", **LASTING)
+    # of the hold, or of the step's operation, as it was seen; a hold's is raised by what a run of this selection did to it
     version = models.IntegerField()
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["selection", "hold"], name="selection_has_a_hold_once"),
+            models.UniqueConstraint(
+                fields=["selection", "step"],
+                condition=Q(step__isnull=False),
+                name="selection_has_a_step_once",
+            ),
+            models.CheckConstraint(
+                condition=Q(hold__isnull=False, step__isnull=True) | Q(hold__isnull=True, step__isnull=False),
+                name="selection_item_is_a_hold_or_a_step",
+            ),
             models.UniqueConstraint(fields=["selection", "position"], name="selection_item_has_one_position"),
         ]
 
@@ -123,8 +138,9 @@ class BulkItem(models.Model):
     id = models.BigAutoField(primary_key=True)
     run = models.ForeignKey(BulkRun, on_delete=models.PROTECT, related_name="items", db_index=False)
     position = models.IntegerField()  # the selection's
-    hold = models.ForeignKey(Hold, on_delete=models.PROTECT, related_name="+", db_index=False)
-    version = models.IntegerField()  # of the hold, as it was decided on
+    hold = models.ForeignKey(Hold, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    step = models.ForeignKey(Step, null=True, on_delete=models.PROTECT, related_name="+", **LASTING)
+    version = models.IntegerField()  # of the hold, or of the step's operation, as it was decided on
     operation = models.ForeignKey(
         Operation, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
@@ -137,6 +153,10 @@ class BulkItem(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["run", "position"], name="bulk_item_has_one_position"),
             models.UniqueConstraint(fields=["run", "hold"], name="bulk_run_has_a_hold_once"),
+            models.CheckConstraint(
+                condition=Q(hold__isnull=False, step__isnull=True) | Q(hold__isnull=True, step__isnull=False),
+                name="bulk_item_is_a_hold_or_a_step",
+            ),
             models.CheckConstraint(
                 condition=Q(result="", said_at__isnull=True)
                 | Q(result__in=[result.value for result in BulkResult], said_at__isnull=False),
@@ -153,3 +173,10 @@ class BulkItem(models.Model):
 
     def __str__(self) -> str:
         return f"{self.run_id} {self.position}"
+
+    @property
+    def thing_id(self) -> UUID:
+        """What it is about: a hold, or a step."""
+        found = self.hold_id or self.step_id
+        assert found is not None
+        return found

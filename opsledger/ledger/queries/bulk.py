@@ -46,7 +46,7 @@ def selection_of(selection_id: UUID, team_ids: Sequence[UUID]) -> SelectionLine 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Holds of a selection that are alike, as they stand now."""
+    """What is alike in a selection, as it stands now."""
 
     chosen: Chosen
     moved: int  # of them: closed or changed since they were seen
@@ -57,7 +57,13 @@ SELECT h.reason, s.state, h.destination_slug, h.action, count(*) AS count,
        count(*) FILTER (WHERE h.closed_at IS NOT NULL OR h.version <> i.version) AS moved
   FROM ledger_selectionitem i JOIN ledger_hold h ON h.id = i.hold_id LEFT JOIN ledger_step s ON s.id = h.step_id
  WHERE i.selection_id = %s
- GROUP BY h.reason, s.state, h.destination_slug, h.action ORDER BY count(*) DESC, 1, 2, 3, 4
+ GROUP BY h.reason, s.state, h.destination_slug, h.action
+UNION ALL
+SELECT NULL, s.state, s.destination_slug, s.action, count(*), count(*) FILTER (WHERE o.version <> i.version)
+  FROM ledger_selectionitem i JOIN ledger_step s ON s.id = i.step_id JOIN ledger_operation o ON o.id = s.operation_id
+ WHERE i.selection_id = %s
+ GROUP BY s.state, s.destination_slug, s.action
+ ORDER BY 5 DESC, 1, 2, 3, 4
 """
 
 
@@ -65,7 +71,7 @@ def groups_of(selection_id: UUID) -> list[Group]:
     return [
         Group(
             Chosen(
-                HoldReason(row.reason),
+                HoldReason(row.reason) if row.reason else None,
                 StepState(row.state) if row.state else None,
                 row.destination_slug,
                 row.action,
@@ -73,12 +79,12 @@ def groups_of(selection_id: UUID) -> list[Group]:
             ),
             row.moved,
         )
-        for row in named_rows(_GROUPS, [selection_id])
+        for row in named_rows(_GROUPS, [selection_id, selection_id])
     ]
 
 
 def remaining(groups: Iterable[Group]) -> list[Chosen]:
-    """What is left of a selection: holds that are still open, and as they were seen."""
+    """What is left of a selection: holds that are still open, steps that still wait, all as they were seen."""
     return [
         replace(group.chosen, count=group.chosen.count - group.moved)
         for group in groups
@@ -89,8 +95,8 @@ def remaining(groups: Iterable[Group]) -> list[Chosen]:
 @dataclass(frozen=True, slots=True)
 class ChosenLine:
     position: int
-    hold_id: UUID
-    reason: HoldReason
+    hold_id: UUID | None  # None: a step that waits
+    reason: HoldReason | None
     version: int  # as it was seen
     moved: bool
     closed: bool
@@ -100,24 +106,30 @@ class ChosenLine:
     destination_slug: str
     owner_name: str
     state: str | None
-    opened_at: datetime
-    due_at: datetime
+    opened_at: datetime  # of a step: since when it is ready
+    due_at: datetime | None  # of a hold
 
 
 _LINES = """
-SELECT i.position, i.hold_id, h.reason, i.version, h.closed_at IS NOT NULL OR h.version <> i.version AS moved,
-       h.closed_at IS NOT NULL AS closed, h.title, h.operation_id, h.operation_text_id, h.destination_slug,
-       coalesce(p.display_name, '') AS owner_name, s.state, h.opened_at, h.due_at
-  FROM ledger_selectionitem i JOIN ledger_hold h ON h.id = i.hold_id
-  LEFT JOIN ledger_step s ON s.id = h.step_id LEFT JOIN person p ON p.id = h.owner_id
+SELECT i.position, i.hold_id, h.reason, i.version,
+       h.closed_at IS NOT NULL OR coalesce(h.version, o.version) <> i.version AS moved,
+       h.closed_at IS NOT NULL AS closed, coalesce(h.title, o.title) AS title,
+       coalesce(h.operation_id, o.id) AS operation_id, coalesce(h.operation_text_id, o.operation_id) AS operation_text_id,
+       coalesce(h.destination_slug, w.destination_slug) AS destination_slug,
+       coalesce(p.display_name, '') AS owner_name, coalesce(w.state, s.state) AS state,
+       coalesce(h.opened_at, w.ready_at, o.created_at) AS opened_at, h.due_at
+  FROM ledger_selectionitem i
+  LEFT JOIN ledger_hold h ON h.id = i.hold_id LEFT JOIN ledger_step s ON s.id = h.step_id
+  LEFT JOIN ledger_step w ON w.id = i.step_id LEFT JOIN ledger_operation o ON o.id = w.operation_id
+  LEFT JOIN person p ON p.id = coalesce(h.owner_id, o.owner_id)
  WHERE i.selection_id = %s AND i.position > %s ORDER BY i.position LIMIT %s
 """
 
 
 def lines_of(selection_id: UUID, *, after: int = 0, size: int = PAGE) -> list[ChosenLine]:
-    """Its holds as they stand now, after a position: `size` and one more where there is one."""
+    """Its holds or steps as they stand now, after a position: `size` and one more where there is one."""
     return [
-        ChosenLine(row.position, row.hold_id, HoldReason(row.reason), *row[3:])
+        ChosenLine(row.position, row.hold_id, HoldReason(row.reason) if row.reason else None, *row[3:])
         for row in named_rows(_LINES, [selection_id, after, size + 1])
     ]
 
@@ -199,8 +211,8 @@ def open_runs(limit: int) -> list[tuple[UUID, Verb]]:
 @dataclass(frozen=True, slots=True)
 class ItemLine:
     position: int
-    hold_id: UUID
-    reason: HoldReason
+    hold_id: UUID | None  # None: about a step that waited
+    reason: HoldReason | None
     title: str
     operation_id: UUID | None
     operation_text_id: str
@@ -211,9 +223,12 @@ class ItemLine:
 
 
 _ITEMS = """
-SELECT i.position, i.hold_id, h.reason, h.title, h.operation_id, h.operation_text_id, h.destination_slug,
-       i.result, i.why, i.said_at
-  FROM ledger_bulkitem i JOIN ledger_hold h ON h.id = i.hold_id
+SELECT i.position, i.hold_id, h.reason, coalesce(h.title, o.title) AS title,
+       coalesce(h.operation_id, o.id) AS operation_id, coalesce(h.operation_text_id, o.operation_id) AS operation_text_id,
+       coalesce(h.destination_slug, w.destination_slug) AS destination_slug, i.result, i.why, i.said_at
+  FROM ledger_bulkitem i
+  LEFT JOIN ledger_hold h ON h.id = i.hold_id
+  LEFT JOIN ledger_step w ON w.id = i.step_id LEFT JOIN ledger_operation o ON o.id = w.operation_id
  WHERE i.run_id = %s AND i.position > %s {matches} ORDER BY i.position LIMIT %s
 """
 OPEN = "open"  # what an item that is still to come is asked for by
@@ -226,8 +241,9 @@ def items_of(run_id: UUID, *, result: str = "", after: int = 0, size: int = ITEM
     rows = named_rows(_ITEMS.format(matches=matches), [run_id, after, *wanted, size + 1])
     return [
         ItemLine(
-            row.position, row.hold_id, HoldReason(row.reason), row.title, row.operation_id, row.operation_text_id,
-            row.destination_slug, BulkResult(row.result) if row.result else None, row.why, row.said_at,
+            row.position, row.hold_id, HoldReason(row.reason) if row.reason else None, row.title, row.operation_id,
+            row.operation_text_id, row.destination_slug, BulkResult(row.result) if row.result else None, row.why,
+            row.said_at,
         )
         for row in rows
     ]  # fmt: skip
