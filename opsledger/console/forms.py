@@ -43,20 +43,26 @@ def by_person(person: Person) -> By:
     return By(f"person:{person.pk}", person.display_name, person.pk)
 
 
-def ticked(post: QueryDict) -> dict[UUID, int]:
-    """The hold whose own button was pressed, else the ticked ones, each with the version that its row showed."""
-    texts = post.getlist("one") or post.getlist("hold")
+_PREFIXES = {"hold": "hold", "step": "stp"}
+
+
+def ticked(post: QueryDict, kind: str = "hold") -> dict[UUID, int]:
+    """The row whose own button was pressed, else the ticked ones, each with the version that it showed.
+
+    `kind`: what the rows are about: hold, or step.
+    """
+    texts = post.getlist("one") or post.getlist(kind)
     if not texts:
-        raise Refused("Tick at least one hold first.", field="hold")
+        raise Refused(f"Tick at least one {kind} first.", field=kind)
     if len(texts) > HOLDS_MAX:
-        raise Refused(f"More than {HOLDS_MAX} rows are ticked. Choose all of the view instead.", field="hold")
+        raise Refused(f"More than {HOLDS_MAX} rows are ticked. Choose all instead.", field=kind)
     found = {}
     for text in texts:
         public, _tilde, version = text.partition("~")
-        number = ids.parse("hold", public)
+        number = ids.parse(_PREFIXES[kind], public)
         if number is None or not version.isdecimal() or len(version) > 9:
             raise Refused(
-                "A ticked row can’t be read. Reload the page and tick again; nothing was done.", field="hold"
+                "A ticked row can’t be read. Reload the page and tick again; nothing was done.", field=kind
             )
         found[number] = int(version)
     return found

@@ -32,6 +32,7 @@ WORDS: Mapping[Verb, str] = {
     Verb.PLAN_REPLAY: noop("Plan a replay"),
     Verb.HAPPENED: noop("It happened"),
     Verb.ABSENT: noop("It did not happen"),
+    Verb.CANCEL: noop("End those chosen"),
 }
 SAYS: Mapping[Verb, str] = {
     Verb.TAKE: noop("You become the owner of each."),
@@ -47,6 +48,7 @@ SAYS: Mapping[Verb, str] = {
         "By the provider’s statement: what it covers is shown first, then goes into a replay’s plan."
     ),
     Verb.PLAN_REPLAY: noop("Shows first what would run. Planning writes and sends nothing."),
+    Verb.CANCEL: noop("Each operation is cancelled where its step waits; one that moved since is skipped."),
 }
 # Those with a form or a way on the selection's page, in its order.
 SHOWN = (
@@ -60,6 +62,7 @@ SHOWN = (
     Verb.END_FAILED,
     Verb.PLAN_REPLAY,
 )
+SHOWN_OF_STEPS = (Verb.CANCEL,)
 ALL_MOVED = noop("Every hold of this selection was closed or changed since it was made. Select again.")
 
 
@@ -69,6 +72,7 @@ ALL_MOVED = noop("Every hold of this selection was closed or changed since it wa
 def offers(groups: Collection[Group], roles: Collection[Role], team: Team) -> list[dict[str, Any]]:
     """Each shown verb: a form where it fits what is left of the selection and this person, else one line why it does not."""
     chosen = remaining(groups)
+    shown = SHOWN_OF_STEPS if of_steps(groups) else SHOWN
     return [
         {
             "verb": one.verb,
@@ -79,8 +83,13 @@ def offers(groups: Collection[Group], roles: Collection[Role], team: Team) -> li
             "template": f"selections/verbs/_{one.verb.value}.html",
         }
         for one in fits(chosen, refused(roles, team))
-        if one.verb in SHOWN
+        if one.verb in shown
     ]
+
+
+def of_steps(groups: Iterable[Group]) -> bool:
+    """Whether a selection holds steps that wait, not holds."""
+    return any(group.chosen.reason is None for group in groups)
 
 
 def refused(roles: Collection[Role], team: Team) -> dict[Verb, str]:
@@ -107,7 +116,11 @@ def chosen_row(line: ChosenLine) -> dict[str, Any]:
     }
 
 
-def hold_url(operation_id: UUID | None, hold_id: UUID) -> str:
+def hold_url(operation_id: UUID | None, hold_id: UUID | None) -> str:
+    """Where a hold is answered; of a step that waits without one, its operation."""
+    if hold_id is None:
+        assert operation_id is not None
+        return address("operation", ids.public("op", operation_id))
     hold = ids.public("hold", hold_id)
     if operation_id is None:
         return address("hold", hold)
@@ -138,8 +151,16 @@ def progress_context(line: RunLine) -> dict[str, Any]:
         "line": line,
         "public": ids.public("run", line.id),
         "is_open": line.state is BulkState.RUNNING,
+        "things": things_word(line.verb, line.item_count),
         "counts": counts_of(line),
     }
+
+
+def things_word(verb: Verb, count: int) -> str:
+    """What a run is about, as its page calls it."""
+    if verb is Verb.CANCEL:
+        return ngettext("step", "steps", count)
+    return ngettext("hold", "holds", count)
 
 
 def item_row(item: ItemLine) -> dict[str, Any]:
@@ -162,6 +183,7 @@ _DONE: Mapping[Verb, tuple[str, str]] = {
     Verb.NEXT_CHECK: (noop("One stays open until then."), noop("%(count)s stay open until then.")),
     Verb.NOTE: (noop("One note was written."), noop("%(count)s notes were written.")),
     Verb.END_FAILED: (noop("One was ended as failed."), noop("%(count)s were ended as failed.")),
+    Verb.CANCEL: (noop("One operation was ended."), noop("%(count)s operations were ended.")),
     Verb.HAPPENED: (noop("One is settled as happened."), noop("%(count)s are settled as happened.")),
 }
 
@@ -218,7 +240,8 @@ HEADER = (
 def cells(items: Iterable[ItemLine]) -> Iterator[list[Cell]]:
     for item in items:
         yield [
-            item.position, ids.public("hold", item.hold_id), item.reason.value, item.title, item.operation_text_id,
+            item.position, ids.public("hold", item.hold_id) if item.hold_id else "",
+            item.reason.value if item.reason else "", item.title, item.operation_text_id,
             ids.public("op", item.operation_id) if item.operation_id else "", item.destination_slug,
             item.result.value if item.result else "", item.why, item.said_at,
         ]  # fmt: skip

@@ -28,6 +28,7 @@ from opsledger.console.views import (
     selections,
     settings,
     statements,
+    waiting,
 )
 
 urlpatterns = [
@@ -123,6 +124,9 @@ urlpatterns = [
     path("replays/<str:replay>/abort", replays.abort, name="abort_replay"),
     # destinations and the journal
     path("destinations/", destinations.destinations_page, name="destinations"),
+    path("destinations/<str:destination>/waiting/", waiting.waiting_page, name="waiting"),
+    path("destinations/<str:destination>/waiting/ticked", waiting.select_waiting, name="select_waiting"),
+    path("destinations/<str:destination>/waiting/all", waiting.select_all_waiting, name="select_all_waiting"),
     path("destinations/<str:destination>/pause", destinations.pause, name="pause_destination"),
     path("destinations/holds/<str:hold>/resume", destinations.resume, name="resume_destination"),
     path("audit/", audit.audit_page, name="audit"),

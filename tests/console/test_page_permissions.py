@@ -97,6 +97,8 @@ def addresses(scenes: Scenes) -> dict[str, tuple[str, str, dict[str, str], set[R
         "reveal a request": (f"{changed}reveal", "content", {}, owners),
         "pause": (f"/destinations/{crm}/pause", "destination", {"reason": " "}, operators),
         "resume": (f"/destinations/holds/{public('hold', stop.pk)}/resume", "destination", mended, owners | admin),
+        "choose what waits": (f"/destinations/{crm}/waiting/ticked", "destination", {}, owners),
+        "choose all that waits": (f"/destinations/{crm}/waiting/all", "destination", {}, owners),
         "pause replay": (f"{replay}pause", "replay", {"version": "0", **reason}, owners),
         "resume replay": (f"{replay}resume", "replay", {"version": "0", **reason}, owners),
         "abort replay": (f"{replay}abort", "replay", {"version": "0", **reason}, owners),
@@ -242,7 +244,7 @@ def test_every_address_of_the_work_pages_is_covered_here(scenes: Scenes) -> None
     pages = {"incident", "operation", "evidence", "evidence_file", "hold", "hold_watch", "inbox_news", "approval",
              "approval_of_hold", "approval_of_request", "propose", "replay", "replay_progress", "replay_report",
              "bulk_runs", "selection", "bulk_run", "bulk_run_progress", "bulk_run_file", "list_form", "reference_list",
-             "reference_list_file", "statement_form", "statement", "statement_file"}  # fmt: skip
+             "reference_list_file", "statement_form", "statement", "statement_file", "waiting"}  # fmt: skip
     of_settings = (
         "person",
         "token",
@@ -254,6 +256,7 @@ def test_every_address_of_the_work_pages_is_covered_here(scenes: Scenes) -> None
     writes = {"settle_hold", "propose_answer", "accept_proposal", "dismiss_proposal",
               "look_up_reference", "assign_hold", "note_hold", "check_hold", "reveal_event", "add_note",
               "check_step", "cancel", "withdraw", "reveal", "reveal_evidence", "pause_destination", "resume_destination",
+              "select_waiting", "select_all_waiting",
               "inbox_assign", "inbox_check", "decide_approval", "reveal_approval", "propose_version", "reveal_text",
               "decide_request", "reveal_request", "pause_replay", "resume_replay", "abort_replay",
               "note_incident", "take_incident", "check_incident", "select_incident",

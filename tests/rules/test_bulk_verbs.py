@@ -66,6 +66,20 @@ def test_a_list_and_a_statement_speak_of_one_action_at_one_destination() -> None
     assert why_not(V.NEXT_CHECK, [here, there]) == ""
 
 
+WAITING = Chosen(None, S.READY, "crm", "create", 3)
+
+
+def test_steps_that_wait_without_a_hold_are_ended_and_nothing_else() -> None:
+    assert {one.verb for one in fits([WAITING]) if one.fits} == {V.CANCEL}
+    assert why_not(V.NOTE, [WAITING]).startswith("These are steps that wait, without a hold of their own;")
+
+
+@pytest.mark.parametrize("state", [one for one in S if one is not S.READY])
+def test_only_a_step_that_is_ready_is_ended_so(state: S) -> None:
+    moved = Chosen(None, state, "crm", "create", 2)
+    assert why_not(V.CANCEL, [WAITING, moved]) == "2 of these steps do not wait any more."
+
+
 def test_what_a_person_may_not_do_is_said_before_anything_else() -> None:
     said = {one.verb: one.why for one in fits([chosen(R.REJECTED, S.READY)], {V.END_FAILED: "You may not."})}
     assert said[V.END_FAILED] == "You may not."

@@ -59,7 +59,7 @@ from opsledger.rules.bulk import BulkResult, Verb
 
 SELECTION, RUN = "selections/selection.html", "selections/run.html"
 # Whose reason is what the verb is about; the others keep one where somebody gives it.
-NEEDS_REASON = frozenset({Verb.NOTE, Verb.NEXT_CHECK, Verb.END_FAILED})
+NEEDS_REASON = frozenset({Verb.NOTE, Verb.NEXT_CHECK, Verb.END_FAILED, Verb.CANCEL})
 # Each view of the inbox, as a selection of it is called.
 VIEW_WORDS = {
     View.MINE: noop("My holds"),
@@ -208,6 +208,7 @@ def _selection_context(request: ConsoleRequest, line: SelectionLine, **more: Any
         "line": line,
         "public": ids.public("sel", line.id),
         "groups": groups,
+        "of_steps": selection_pages.of_steps(groups),
         "moved_count": sum(group.moved for group in groups),
         "left_count": sum(group.chosen.count - group.moved for group in groups),
         "rows": [selection_pages.chosen_row(one) for one in shown],
@@ -309,6 +310,7 @@ FACTS: dict[Verb, Any] = {
     Verb.NEXT_CHECK: _check_facts,
     Verb.NOTE: _no_facts,
     Verb.END_FAILED: _no_facts,
+    Verb.CANCEL: _no_facts,
 }
 
 

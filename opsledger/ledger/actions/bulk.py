@@ -83,7 +83,7 @@ def freeze_view(wanted: inbox.Wanted, *, words: str, query: str = "", up_to: UUI
 
 
 def freeze_rows(selection: Selection, query: str, parameters: Sequence[Any], none: str) -> Selection:
-    """Keeps the rows that `query` inserts for this selection, whose id is its first parameter. `none`: why there are none."""
+    """Keeps the rows that `query` inserts for this selection, whose id is its first parameter. `none`: why none is."""
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute(query, [selection.pk, *parameters])
         selection.item_count, selection.made_at = cursor.rowcount, database_now()

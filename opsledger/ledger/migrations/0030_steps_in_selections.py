@@ -32,14 +32,29 @@ def _hold():
     )
 
 
-def _step():
+def _step(**more):
     return models.ForeignKey(
-        db_constraint=False,
         db_index=False,
         null=True,
         on_delete=django.db.models.deletion.PROTECT,
         related_name="+",
         to="ledger.step",
+        **more,
+    )
+
+
+def _named(table):
+    """A step that is looked up from now on; the rows that are there name none."""
+    name = f"ledger_{table}_names_a_step"
+    return migrations.SeparateDatabaseAndState(
+        state_operations=[migrations.AlterField(table, "step", _step())],
+        database_operations=[
+            migrations.RunSQL(
+                f"ALTER TABLE ledger_{table} ADD CONSTRAINT {name} FOREIGN KEY (step_id) REFERENCES ledger_step (id)"
+                " DEFERRABLE INITIALLY DEFERRED NOT VALID",
+                f"ALTER TABLE ledger_{table} DROP CONSTRAINT {name}",
+            )
+        ],
     )
 
 
@@ -56,10 +71,12 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.AlterField("selectionitem", "hold", _hold()),
-        migrations.AddField("selectionitem", "step", _step()),
+        migrations.AddField("selectionitem", "step", _step(db_constraint=False)),
+        _named("selectionitem"),
         AddConstraintNotValid("selectionitem", _either("selection_item_is_a_hold_or_a_step")),
         migrations.AlterField("bulkitem", "hold", _hold()),
-        migrations.AddField("bulkitem", "step", _step()),
+        migrations.AddField("bulkitem", "step", _step(db_constraint=False)),
+        _named("bulkitem"),
         AddConstraintNotValid("bulkitem", _either("bulk_item_is_a_hold_or_a_step")),
         migrations.RemoveConstraint("bulkrun", "bulk_run_verb_is_known"),
         migrations.AddConstraint(  # of few rows

@@ -16,6 +16,10 @@ class Migration(migrations.Migration):
     operations = [
         ValidateConstraint("selectionitem", "selection_item_is_a_hold_or_a_step"),
         ValidateConstraint("bulkitem", "bulk_item_is_a_hold_or_a_step"),
+        migrations.RunSQL(
+            "ALTER TABLE ledger_selectionitem VALIDATE CONSTRAINT ledger_selectionitem_names_a_step", ""
+        ),
+        migrations.RunSQL("ALTER TABLE ledger_bulkitem VALIDATE CONSTRAINT ledger_bulkitem_names_a_step", ""),
         migrations.SeparateDatabaseAndState(
             state_operations=[
                 migrations.AddConstraint(

@@ -11,7 +11,7 @@ from django.db.models import F, Q
 
 from opsledger.accounts.models import Team
 from opsledger.ledger.models.holds import Hold
-from opsledger.ledger.models.operations import LASTING, Operation, Step
+from opsledger.ledger.models.operations import Operation, Step
 from opsledger.lib.ids import new_id
 from opsledger.rules.bulk import HOLDS_MAX, BulkResult, BulkState, Verb
 
@@ -46,7 +46,7 @@ class SelectionItem(models.Model):
     selection = models.ForeignKey(Selection, on_delete=models.PROTECT, related_name="items", db_index=False)
     position = models.IntegerField()  # soonest due first, from 1; of steps, the one that waits longest
     hold = models.ForeignKey(Hold, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
-    step = models.ForeignKey(Step, null=True, on_delete=models.PROTECT, related_name="+", **LASTING)
+    step = models.ForeignKey(Step, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
     # of the hold, or of the step's operation, as it was seen; a hold's is raised by what a run of this selection did to it
     version = models.IntegerField()
 
@@ -139,7 +139,7 @@ class BulkItem(models.Model):
     run = models.ForeignKey(BulkRun, on_delete=models.PROTECT, related_name="items", db_index=False)
     position = models.IntegerField()  # the selection's
     hold = models.ForeignKey(Hold, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
-    step = models.ForeignKey(Step, null=True, on_delete=models.PROTECT, related_name="+", **LASTING)
+    step = models.ForeignKey(Step, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
     version = models.IntegerField()  # of the hold, or of the step's operation, as it was decided on
     operation = models.ForeignKey(
         Operation, null=True, on_delete=models.PROTECT, related_name="+", db_index=False

@@ -81,12 +81,18 @@ def page_of(
     destination: Stopped, team_id: UUID, *, after: Turn | None = None, size: int = PAGE
 ) -> list[WaitingLine]:
     """What waits after a turn: `size` and one more where there is one."""
-    place: list[Any] = [after.at, after.at, after.step_id] if after else []
-    query = _PAGE.format(waits=WAITS, after=_AFTER if after else "")
+    query, parameters = page_query(destination, team_id, after, size)
     return [
         WaitingLine(
             row.id, row.version, Turn(row.act_at, row.id), row.title, row.operation_id, row.operation_text_id,
             row.step_title, row.number, row.step_count, row.attempt_count, row.ready_at, row.owner_name,
         )
-        for row in named_rows(query, [destination.id, team_id, *place, size + 1])
+        for row in named_rows(query, parameters)
     ]  # fmt: skip
+
+
+def page_query(destination: Stopped, team_id: UUID, after: Turn | None, size: int) -> tuple[str, list[Any]]:
+    """The statement of a page, with its parameters."""
+    place: list[Any] = [after.at, after.at, after.step_id] if after else []
+    query = _PAGE.format(waits=WAITS, after=_AFTER if after else "")
+    return query, [destination.id, team_id, *place, size + 1]
