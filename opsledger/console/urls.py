@@ -130,6 +130,7 @@ urlpatterns = [
     path("destinations/<str:destination>/pause", destinations.pause, name="pause_destination"),
     path("destinations/holds/<str:hold>/resume", destinations.resume, name="resume_destination"),
     path("audit/", audit.audit_page, name="audit"),
+    path("audit/journal.jsonl", audit.export_journal, name="export_journal"),
     # signing in
     path("accounts/login/", accounts.sign_in, name="login"),
     path("accounts/logout/", accounts.sign_out, name="logout"),

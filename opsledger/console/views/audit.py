@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from django.http import HttpResponse
+from django.core.exceptions import BadRequest
+from django.http import HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_POST
 
 from opsledger.accounts.roles import Permission, members_of
 from opsledger.console.filters import AuditFilter
-from opsledger.console.http import ConsoleRequest, page
+from opsledger.console.forms import by_person
+from opsledger.console.http import ConsoleRequest, no_store, page
 from opsledger.console.permissions import needs
 from opsledger.console.story.attempts import outcome_in
 from opsledger.console.story.lookups import looked_word
@@ -25,9 +29,11 @@ from opsledger.console.wording.entries import (
     entry_word,
     revealed_words,
 )
+from opsledger.ledger.actions.reveal import record_exported
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.queries import audit
 from opsledger.ledger.queries.audit import AuditLine
+from opsledger.ledger.queries.audit_export import as_json_lines
 from opsledger.ledger.queries.timeline import names_of
 from opsledger.lib import ids
 
@@ -52,6 +58,32 @@ def audit_page(request: ConsoleRequest) -> HttpResponse:
         "now": database_now(),
     }
     return page(request, "audit/audit.html", context)
+
+
+_KIND = re.compile(r"[a-z_]{1,60}")
+_ACTOR = re.compile(rf"({'|'.join(ACTOR_WORDS)})(:[0-9a-f-]{{36}})?")
+
+
+@require_POST
+@needs(Permission.READ_AUDIT)
+def export_journal(request: ConsoleRequest) -> HttpResponseBase:
+    """Every entry of the team, or what the page's filter lets through, as JSON lines; written to the journal before.
+
+    Not a GET, as it writes that line. What is written of the filter are words of ours and ids, so nothing else is taken.
+    """
+    chosen = AuditFilter.read(request.POST, request.team.pk)
+    wanted = chosen.wanted
+    if (wanted.kind and not _KIND.fullmatch(wanted.kind)) or (
+        wanted.actor and not _ACTOR.fullmatch(wanted.actor)
+    ):
+        raise BadRequest(
+            _("This filter can’t be read, so nothing was exported. Choose it again from the lists.")
+        )
+    record_exported(request.team.pk, chosen.chosen, by_person(request.user))
+    response = StreamingHttpResponse(as_json_lines(wanted), content_type="application/x-ndjson")
+    response["Content-Disposition"] = f'attachment; filename="journal-{request.team.slug}.jsonl"'
+    no_store(response)
+    return response
 
 
 def _row(line: AuditLine, names: dict[str, str]) -> dict[str, Any]:

@@ -43,6 +43,7 @@ ENTRY_WORDS: Mapping[str, str] = {
     "content_moved": noop("Operation moved to another content version"),
     "withdrawn": noop("Answer taken back"),
     "revealed": noop("Masked values shown"),
+    "exported": noop("Journal exported"),
     "sending_stopped": noop("Sending stopped"),
     "sending_resumed": noop("Sending goes on"),
     "sending_off": noop("All sending turned off"),

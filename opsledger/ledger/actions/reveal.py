@@ -1,7 +1,8 @@
-"""That somebody looked at sensitive values: written before they are shown."""
+"""That somebody looked at sensitive values, or took the journal along: written before anything is shown."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from uuid import UUID
 
 from django.db import transaction
@@ -14,3 +15,9 @@ def record_revealed(subject_id: UUID, what: str, by: By, *, kind: str = "operati
     """Commits one line of the subject's journal; `what` says which values (`params`, `evidence:…`), never their text."""
     with transaction.atomic(durable=True):
         append([Line(kind, subject_id, "revealed", by.actor, body({"what": what}))])
+
+
+def record_exported(team_id: UUID, filters: Mapping[str, str], by: By) -> None:
+    """Commits one line of the team's journal. `filters`: words of ours and ids, no free text."""
+    with transaction.atomic(durable=True):
+        append([Line("team", team_id, "exported", by.actor, body({"what": "journal", **filters}))])
