@@ -67,7 +67,7 @@ def _either(name):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("ledger", "0029_keys_per_statement")]
+    dependencies = [("ledger", "0031_proposals_keys")]
 
     operations = [
         migrations.AlterField("selectionitem", "hold", _hold()),

@@ -11,7 +11,7 @@ CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS selection_has_a_step_once
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies = [("ledger", "0030_steps_in_selections")]
+    dependencies = [("ledger", "0032_steps_in_selections")]
 
     operations = [
         ValidateConstraint("selectionitem", "selection_item_is_a_hold_or_a_step"),
