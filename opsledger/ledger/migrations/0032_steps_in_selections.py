@@ -21,6 +21,12 @@ DROP TRIGGER bulk_item_is_frozen ON ledger_bulkitem;
 CREATE TRIGGER bulk_item_is_frozen BEFORE UPDATE OF run_id, position, hold_id, version, operation_id, given
     OR DELETE ON ledger_bulkitem FOR EACH ROW EXECUTE FUNCTION refuse_change();
 """
+# In the order of those who carry a run; each is held for a moment, as no row is looked at here but those of runs.
+LOCKS = """
+LOCK TABLE ledger_bulkrun IN ACCESS EXCLUSIVE MODE;
+LOCK TABLE ledger_step IN SHARE ROW EXCLUSIVE MODE;
+LOCK TABLE ledger_bulkitem, ledger_selectionitem IN ACCESS EXCLUSIVE MODE;
+"""
 VERBS = [
     "take", "assign", "check_now", "next_check", "note", "end_failed", "plan_replay", "happened", "absent", "cancel",
 ]  # fmt: skip
@@ -70,6 +76,7 @@ class Migration(migrations.Migration):
     dependencies = [("ledger", "0031_proposals_keys")]
 
     operations = [
+        migrations.RunSQL(LOCKS, LOCKS),
         migrations.AlterField("selectionitem", "hold", _hold()),
         migrations.AddField("selectionitem", "step", _step(db_constraint=False)),
         _named("selectionitem"),
