@@ -35,7 +35,7 @@ def ran(selection: Selection, verb: Verb, by: By, **more: Any) -> BulkRun:
 
 
 def results(run: BulkRun) -> dict[UUID, tuple[str, str]]:
-    return {one.hold_id: (one.result, one.why) for one in BulkItem.objects.filter(run=run)}
+    return {one.thing_id: (one.result, one.why) for one in BulkItem.objects.filter(run=run)}
 
 
 def counts(run: BulkRun) -> dict[str, int]:

@@ -32,12 +32,13 @@ def readings_of(run_id: UUID, items: Sequence[BulkItem]) -> Mapping[UUID, Any]:
     for item in items:
         if found and time.monotonic() > ends:
             break
-        step = holds[item.hold_id].step
+        hold_id = item.thing_id
+        step = holds[hold_id].step
         assert step is not None  # a list is refused for holds that are about something else
         action = definitions.destination(step.destination_version_id).actions[step.action]
         reference = json.loads(item.given or "{}").get("reference")
         read = reference is not None and can_be_read(action)
-        found[item.hold_id] = read_reference(step.pk, reference) if read else None
+        found[hold_id] = read_reference(step.pk, reference) if read else None
     return found
 
 

@@ -40,7 +40,7 @@ def exported(scenes: Scenes, role: Role = Role.VIEWER, **filters: str) -> list[d
     assert response["Content-Type"] == "application/x-ndjson"
     assert response["Content-Disposition"] == 'attachment; filename="journal-desk.jsonl"'
     assert "no-store" in response["Cache-Control"]
-    raw = b"".join(response).decode("ascii")  # type: ignore[arg-type]
+    raw = b"".join(response).decode("ascii")
     assert raw.endswith("\n")
     return [json.loads(line, parse_constant=pytest.fail) for line in raw.splitlines()]
 
@@ -235,7 +235,7 @@ def test_a_batch_costs_the_same_whatever_history_there_is(scenes: Scenes, databa
             given = {"id": "gen_random_uuid()", name: value}
             picked = ", ".join(given.get(one.name, f"t.{one.name}") for one in columns)
             names = ", ".join(one.name for one in columns)
-            server.execute(  # type: ignore[call-overload]
+            server.execute(
                 f"INSERT INTO {table} ({names}) SELECT {picked} FROM generate_series(1, 20000) n,"
                 f" (SELECT * FROM {table} WHERE id = '{row}') t"
             )
@@ -267,6 +267,6 @@ def test_another_teams_journal_is_not_taken_along(scenes: Scenes) -> None:
     opened = scenes.unknown()
     rita = person("Rita")
     add_team(slug="aaa", name="Aaa", fallback_owner=rita)
-    raw = b"".join(client_of(rita).post(PATH))  # type: ignore[arg-type]
+    raw = b"".join(client_of(rita).post(PATH))
     assert str(opened.id).encode() not in raw
     assert str(scenes.desk.team.pk).encode() not in raw

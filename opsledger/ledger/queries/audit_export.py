@@ -103,7 +103,8 @@ def _entries_of(subjects: list[UUID]) -> Iterator[ExportLine]:
     for subject_id, rows in chains.items():
         previous = GENESIS
         for row in _with_the_rest(subject_id, rows):
-            line = ExportLine(*row[:7], bytes(row[7]), previous)
+            *stored, made = row
+            line = ExportLine(*stored, hash=bytes(made), previous=previous)
             yield line
             previous = line.hash
 
