@@ -48,7 +48,7 @@ def waiting_page(request: ConsoleRequest, destination: str) -> HttpResponse:
         "is_later": after is not None,
         "may_end": bool(place.reasons) and allowed(request.roles, Permission.CANCEL),
         "why_not": why_not(request.roles, Permission.CANCEL, request.team),
-        "most": HOLDS_MAX,
+        "most": f"{HOLDS_MAX:,}",
         "now": database_now(),
     }
     return page(request, "destinations/waiting.html", context)
