@@ -103,8 +103,8 @@ def _entries_of(subjects: list[UUID]) -> Iterator[ExportLine]:
     for subject_id, rows in chains.items():
         previous = GENESIS
         for row in _with_the_rest(subject_id, rows):
-            *stored, made = row
-            line = ExportLine(*stored, hash=bytes(made), previous=previous)
+            subject_kind, subject, seq, at, kind, actor, text, made = row
+            line = ExportLine(subject_kind, subject, seq, at, kind, actor, text, bytes(made), previous)
             yield line
             previous = line.hash
 
