@@ -18,13 +18,13 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from opsledger.api.answers import respond
-from opsledger.api.problems import KINDS, Problem, problem_response
+from opsledger.api.problems import KINDS, Problem, busy, problem_response
 from opsledger.api.problems import respond as respond_problem
 from opsledger.api.reading import raw_body
 from opsledger.engine import bell
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.events import NewEvent, record_refusal
-from opsledger.ledger.actions.intake import Delivered, Wanted, open_delivery
+from opsledger.ledger.actions.intake import Busy, Delivered, Wanted, open_delivery
 from opsledger.lib.env import Env
 from opsledger.lib.ids import parse, public
 from opsledger.lib.recent import Recent
@@ -111,7 +111,10 @@ _AMBIGUOUS = Refusal(
 def _record(request: HttpRequest, known: Known, raw: bytes, told: Occurrence) -> HttpResponse:
     definition = definitions.source(known.version_id)
     event = _event(known, request, raw, told)
-    delivered = open_delivery(event, _wanted(definition, told), source=known.slug, told=told.projection)
+    try:
+        delivered = open_delivery(event, _wanted(definition, told), source=known.slug, told=told.projection)
+    except Busy:
+        return respond_problem(busy())
     bell.ring()
     log.info("delivery", extra={"event_id": str(delivered.event.id), "secret": told.secret_name})
     return _answer(definition, delivered)

@@ -22,7 +22,7 @@ from opsledger.api.answers import (
     url_of,
 )
 from opsledger.api.caller import Caller
-from opsledger.api.problems import Problem
+from opsledger.api.problems import Problem, busy
 from opsledger.api.reading import checked, invalid
 from opsledger.api.routes import count_refusal
 from opsledger.api.shapes.content import Content
@@ -32,6 +32,7 @@ from opsledger.api.versions import tagged, version_of
 from opsledger.engine import bell
 from opsledger.ledger.actions.deciding import OperationChanged, Refused
 from opsledger.ledger.actions.intake import (
+    Busy,
     NamedEvent,
     Taken,
     Verdict,
@@ -87,7 +88,7 @@ def create(caller: Caller, request: HttpRequest, given: NewOperation) -> HttpRes
     if taken.opened is None or taken.verdict not in _TAKEN:
         raise _problem(taken)
     new = taken.verdict is Verdict.RECORDED
-    body = recorded(taken.opened.id, given.operation_id, taken.opened.state, new=new)
+    body = recorded(taken.opened, given.operation_id)
     return respond(201 if new else 200, body, {"Location": body["url"]})
 
 
@@ -100,6 +101,13 @@ _TAKEN = frozenset({Verdict.RECORDED, Verdict.SAME})
 
 
 def _open(caller: Caller, wanted: list[Wanted]) -> list[Taken]:
+    try:
+        return _open_connected(caller, wanted)
+    except Busy:
+        raise busy() from None
+
+
+def _open_connected(caller: Caller, wanted: list[Wanted]) -> list[Taken]:
     """Records, and finds out by doing so whether the connection still lives.
 
     Django would ask it with a round trip of its own before each request. Recording twice is recording once, so here a
@@ -158,6 +166,8 @@ def _problem(taken: Taken) -> Problem:
     }
     if taken.verdict is Verdict.REPLACED_IS_OPEN:
         return Problem("replaced_is_open", f"{taken.why} Nothing was recorded.", operation=known)
+    if taken.verdict is Verdict.REPLACED_ALREADY:
+        return Problem("replaced_already", f"{taken.why} Nothing was recorded.", operation=known)
     names = ", ".join(taken.opened.differs)
     return Problem(
         "operation_conflict",
@@ -193,7 +203,7 @@ def _item(taken: Taken, own: str) -> tuple[int, str]:
     if taken.opened is not None and taken.verdict in _TAKEN:
         new = taken.verdict is Verdict.RECORDED
         status = 201 if new else 200
-        return status, recorded_text(taken.opened.id, own, taken.opened.state, new=new, status=status)
+        return status, recorded_text(taken.opened, own, status)
     item = _refused_item(_problem(taken), own)
     if taken.opened is not None:
         item |= {

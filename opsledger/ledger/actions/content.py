@@ -91,24 +91,59 @@ def open_version_here(team_id: UUID, proposal: Proposal, by: By, *, reuses: bool
 
     `reuses`: fields that equal the newest usable version's are that version, whoever wrote them.
     """
-    workflow, definition_id = _workflow(team_id, proposal)
+    return open_read_version_here(team_id, read_proposal(team_id, proposal), by, reuses=reuses)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadProposal:
+    """A proposal that fits its workflow. Whether it fits its content is checked where that is locked."""
+
+    proposal: Proposal
+    definition: WorkflowDefinition
+    workflow_id: UUID
+    author: Person | None
+    kept: Mapping[str, Any]  # its fields
+    text: str  # as they are stored
+    digest: bytes
+
+    def check_against(self, workflow_id: UUID | None, before: Mapping[str, Any] | None) -> None:
+        """BadContent where its content belongs to another workflow, or has other values in locked fields.
+
+        `before`: the newest version's fields. None of both while there is none.
+        """
+        if workflow_id not in {None, self.workflow_id}:
+            raise BadContent(
+                ("workflow", "is another one than this content's; its fields belong to that one")
+            )
+        wrong = check_version(self.definition, self.kept, before)[1] if before is not None else []
+        if wrong:
+            raise BadContent(*wrong)
+
+
+def read_proposal(team_id: UUID, proposal: Proposal) -> ReadProposal:
+    """Reads only. BadContent names what can't be taken, whatever its content is."""
+    workflow, workflow_id = _workflow(team_id, proposal)
     kept, problems = check_version(workflow, proposal.fields, None)
     if problems := [*_wrong_words(proposal), *problems]:
         raise BadContent(*problems)
-    author = _author(team_id, proposal, by)
-    content = lock_content(team_id, proposal.content_id, definition_id)
-    if content.workflow_id != definition_id:
-        raise BadContent(("workflow", "is another one than this content's; its fields belong to that one"))
-    newest = content.versions.order_by("-number").first()
     text = canonical_json(kept)
     digest = hashlib.sha256(text.encode()).digest()
-    again = _again(content, newest, proposal, digest, author, by, reuses=reuses)
+    author = _author(team_id, proposal)
+    return ReadProposal(proposal, workflow, workflow_id, author, kept, text, digest)
+
+
+def open_read_version_here(
+    team_id: UUID, read: ReadProposal, by: By, *, reuses: bool = False
+) -> OpenedVersion:
+    proposal, author = read.proposal, read.author
+    content = lock_content(team_id, proposal.content_id, read.workflow_id)
+    read.check_against(content.workflow_id, None)
+    newest = content.versions.order_by("-number").first()
+    again = _again(content, newest, proposal, read.digest, author, by, reuses=reuses)
     if again is not None:
         return _opened(again, new=False)
-    _, wrong = check_version(workflow, kept, read_params(newest.body) if newest else None)
-    if wrong:
-        raise BadContent(*wrong)
-    return _opened(_write(content, newest, proposal, by, author, text, digest), new=True)
+    read.check_against(content.workflow_id, read_params(newest.body) if newest else None)
+    return _opened(_write(content, newest, proposal, by, author, read.text, read.digest), new=True)
 
 
 def _workflow(team_id: UUID, proposal: Proposal) -> tuple[WorkflowDefinition, UUID]:
@@ -136,7 +171,7 @@ def _wrong_words(proposal: Proposal) -> list[Problem]:
     return problems
 
 
-def _author(team_id: UUID, proposal: Proposal, by: By) -> Person | None:
+def _author(team_id: UUID, proposal: Proposal) -> Person | None:
     """The person who wrote it: somebody of the team, who then may not approve it."""
     if proposal.author_kind is not AuthorKind.PERSON:
         return None

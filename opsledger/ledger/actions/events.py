@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -22,20 +22,12 @@ from opsledger.ledger import assignment
 from opsledger.ledger.actions.deciding import By, Refused, Stale, check_reason
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Definition, Hold, Operation
-from opsledger.lib.ids import new_id
+from opsledger.lib.ids import new_id, new_ids
 from opsledger.rules.identity import dedupe_key
 from opsledger.rules.states import HoldReason
 
 DUE_SECONDS = 4 * 3600
 _NAMED_ONLY = bytes(32)  # the digest of an event that an automation named and no delivery has brought yet
-
-
-class UnknownSource(LookupError):
-    """An event that can't be named; `field` says which part is wrong."""
-
-    def __init__(self, why: str, field: str) -> None:
-        super().__init__(why)
-        self.field = field
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,27 +154,76 @@ def _count_delivery(event: NewEvent, key: bytes, digest: bytes, body_id: int) ->
     return OpenedEvent(event_id, False, conflict, unjudged, count)
 
 
-def open_named_event_here(team_id: UUID, source: str, event_id: str, *, actor: str) -> UUID:
-    """The event that an automation names; noted when no delivery has brought it. UnknownSource when it can't be."""
-    found = Definition.objects.filter(team_id=team_id, kind="source", slug=source, current__isnull=False)
-    row = found.values_list("pk", "current_id").first()
-    if row is None:
-        raise UnknownSource("is not a source of this team", "source")
-    key, made = dedupe_key(str(row[0]), event_id), new_id()
+@dataclass(frozen=True, slots=True, order=True)
+class EventName:
+    """An event by the name that its source gave it. They are noted in this order, whoever names them."""
+
+    source_id: UUID
+    key: bytes
+    event_id: str = field(compare=False)
+    source_version_id: UUID = field(compare=False)
+
+
+def event_names(team_id: UUID, named: Iterable[tuple[str, str]]) -> dict[tuple[str, str], EventName]:
+    """By source and event id; what names no source of this team is left out. Reads only."""
+    wanted = set(named)
+    if not wanted:
+        return {}
+    rows = Definition.objects.filter(
+        team_id=team_id, kind="source", slug__in={source for source, _ in wanted}, current__isnull=False
+    )
+    sources = {slug: rest for slug, *rest in rows.values_list("slug", "pk", "current_id")}
+    return {
+        (source, own): EventName(sources[source][0], dedupe_key(str(sources[source][0]), own), own, sources[source][1])
+        for source, own in wanted
+        if source in sources
+    }  # fmt: skip
+
+
+def open_named_events_here(team_id: UUID, names: Iterable[EventName], *, actor: str) -> dict[EventName, UUID]:
+    """The events that an automation names; those that no delivery has brought are noted.
+
+    They are written in one order, whoever names them: two calls with the same new ones wait for each other, never in a ring.
+    """
+    wanted = sorted(set(names))
+    if not wanted:
+        return {}
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO ledger_event (id, team_id, source_id, source_version_id, event_id, event_key, digest, topic,"
-            " occurred_text, occurred_flagged, received_at, delivery_count, projection)"
-            " VALUES (%s, %s, %s, %s, %s, %s, %s, '', '', false, now(), 1, '')"
-            " ON CONFLICT (source_id, event_key) DO NOTHING RETURNING id",
-            [made, team_id, row[0], row[1], event_id, key, _NAMED_ONLY],
+            _NAME,
+            {
+                "ids": new_ids(len(wanted)),
+                "team": team_id,
+                "sources": [one.source_id for one in wanted],
+                "versions": [one.source_version_id for one in wanted],
+                "event_ids": [one.event_id for one in wanted],
+                "keys": [one.key for one in wanted],
+                "named": _NAMED_ONLY,
+            },
         )
-        if cursor.fetchone():
-            append([Line("event", made, "event_named", actor, body({}))])
-            return made
-        cursor.execute("SELECT id FROM ledger_event WHERE source_id = %s AND event_key = %s", [row[0], key])
-        known: UUID = cursor.fetchone()[0]
-        return known
+        made = {(row[0], bytes(row[1])): row[2] for row in cursor.fetchall()}
+        append(Line("event", event_id, "event_named", actor, body({})) for event_id in made.values())
+        others = [one for one in wanted if (one.source_id, one.key) not in made]
+        if others:
+            cursor.execute(_NAMED, [[one.source_id for one in others], [one.key for one in others]])
+            made |= {(row[0], bytes(row[1])): row[2] for row in cursor.fetchall()}
+    return {one: made[one.source_id, one.key] for one in wanted}
+
+
+_NAME = """
+INSERT INTO ledger_event (id, team_id, source_id, source_version_id, event_id, event_key, digest, topic,
+                          occurred_text, occurred_flagged, received_at, delivery_count, projection)
+SELECT w.id, %(team)s, w.source_id, w.version_id, w.event_id, w.key, %(named)s, '', '', false, now(), 1, ''
+  FROM unnest(%(ids)s::uuid[], %(sources)s::uuid[], %(versions)s::uuid[], %(event_ids)s::text[], %(keys)s::bytea[])
+       WITH ORDINALITY AS w(id, source_id, version_id, event_id, key, place)
+ ORDER BY w.place
+ON CONFLICT (source_id, event_key) DO NOTHING RETURNING source_id, event_key, id
+"""
+_NAMED = """
+SELECT e.source_id, e.event_key, e.id
+  FROM unnest(%s::uuid[], %s::bytea[]) AS w(source_id, key)
+  JOIN ledger_event e ON e.source_id = w.source_id AND e.event_key = w.key
+"""
 
 
 # Holds at an event

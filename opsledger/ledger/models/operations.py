@@ -71,6 +71,9 @@ class Operation(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["team", "operation_id"], name="operation_id_is_unique_in_team"),
+            models.UniqueConstraint(
+                fields=["replaces"], condition=Q(replaces__isnull=False), name="an_operation_is_replaced_once"
+            ),
             models.CheckConstraint(
                 condition=Q(state__in=[state.value for state in OperationState]),
                 name="operation_state_is_known",
@@ -100,9 +103,6 @@ class Operation(models.Model):
                 name="operation_open_by_content",
             ),
             models.Index(fields=["content"], condition=Q(content__isnull=False), name="operation_by_content"),
-            models.Index(
-                fields=["replaces"], condition=Q(replaces__isnull=False), name="operation_by_replaced"
-            ),
             models.Index(
                 fields=["team", "operation_id"],
                 opclasses=["uuid_ops", "varchar_pattern_ops"],
