@@ -197,17 +197,16 @@ def _known_again(
         if recorded is None or isinstance(new, NewOperation):
             return new
         told = as_recorded(team_id, one, recorded, by)
-        opened = compare(told, recorded) if told else None
-        return new if opened is None or opened.differs else _same(one, opened, by)
+        return new if told is None else _told_before(one, compare(told, recorded), by)
 
     return [same(one, new) for one, new in zip(wanted, checked, strict=True)]
 
 
-def _same(one: Wanted, opened: Opened, by: By) -> Taken:
-    if one.event_id is not None:
+def _told_before(one: Wanted, opened: Opened, by: By) -> Taken:
+    if one.event_id is not None and not opened.differs:
         lock([opened.id])
         add_events_here([Link(opened.id, one.event_id, by.actor, False)])
-    return Taken(Verdict.SAME, opened)
+    return _taken(opened)
 
 
 # Deliveries: the event and what it starts commit together
