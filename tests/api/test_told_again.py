@@ -126,10 +126,7 @@ def _batch(world: World, bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def test_content_told_again_is_read_as_the_recorded_workflow_reads_it(transactional_db: None) -> None:
     w = letters()
     assert record(w).status_code == 201
-    field = '[[workflow.letter.content]]\nname = "subject"\nlabel = "Subject"\n'
-    place = '[[workflow.letter.steps]]\nname = "write"'
-    load(w.cast.launch.pk, read(LETTERS.replace(place, field + place)), actor="test")
-    forget_current()
+    text_asks_for_more(w)
 
     again = [record(w).status_code, record(w, version=1).status_code]
     another = record(w, fields=FIELDS | {"text": "Else"})
@@ -137,6 +134,40 @@ def test_content_told_again_is_read_as_the_recorded_workflow_reads_it(transactio
     assert again == [200, 200]
     assert (another.status_code, another.json()["differs"]) == (409, ["content"])
     assert record(w, "letter:b").status_code == 422
+    assert ContentVersion.objects.count() == 1
+
+
+def text_asks_for_more(world: World) -> None:
+    field = '[[workflow.letter.content]]\nname = "subject"\nlabel = "Subject"\n'
+    place = '[[workflow.letter.steps]]\nname = "write"'
+    load(world.cast.launch.pk, read(LETTERS.replace(place, field + place)), actor="test")
+    forget_current()
+
+
+def author_has_left(world: World) -> None:
+    Membership.objects.filter(person=world.cast.omar).delete()
+
+
+@pytest.mark.parametrize("since", [text_asks_for_more, author_has_left])
+def test_a_proposal_told_again_under_its_key_is_the_first_one(
+    transactional_db: None, since: Callable[[World], None]
+) -> None:
+    w = letters()
+    author = {"kind": "person", "name": "Omar@example.test"}
+    body = {"workflow": "letter", "fields": FIELDS, "author": author, "client_key": "k1"}
+    first = w.auto.post("/content/letter:1/versions", body)
+    since(w)
+
+    again = w.auto.post("/content/letter:1/versions", body)
+    others = [
+        w.auto.post("/content/letter:1/versions", body | {"fields": FIELDS | {"text": "Else"}}),
+        w.auto.post("/content/letter:1/versions", body | {"client_key": "k2"}),
+        w.robot.post("/content/letter:1/versions", body),
+    ]
+
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert again.json()["version"]["id"] == first.json()["version"]["id"]
+    assert [one.status_code for one in others] == [422] * 3
     assert ContentVersion.objects.count() == 1
 
 

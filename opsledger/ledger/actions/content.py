@@ -30,6 +30,7 @@ from opsledger.rules.building import Problem
 from opsledger.rules.content import AuthorKind, VersionState, check_version
 from opsledger.rules.definitions import WorkflowDefinition
 from opsledger.rules.identity import canonical_json, refuse_operation_id
+from opsledger.rules.reading import can_be_kept
 from opsledger.rules.record import Operation
 from opsledger.rules.revisions import may_be_revised, moved_to_content
 from opsledger.rules.settling import Moment
@@ -91,7 +92,36 @@ def open_version_here(team_id: UUID, proposal: Proposal, by: By, *, reuses: bool
 
     `reuses`: fields that equal the newest usable version's are that version, whoever wrote them.
     """
-    return open_read_version_here(team_id, read_proposal(team_id, proposal), by, reuses=reuses)
+    try:
+        read = read_proposal(team_id, proposal)
+    except BadContent:
+        known = _told_before(team_id, proposal, by)
+        if known is None:
+            raise
+        return _opened(known, new=False)
+    return open_read_version_here(team_id, read, by, reuses=reuses)
+
+
+def _told_before(team_id: UUID, proposal: Proposal, by: By) -> ContentVersion | None:
+    """The version that this proposal was under its key, although its workflow or its author would be refused by now."""
+    texts = (proposal.content_id, proposal.client_key or "", proposal.author)
+    if not proposal.client_key or not all(map(can_be_kept, texts)):
+        return None
+    known = ContentVersion.objects.select_related("author_person").filter(
+        team_id=team_id, content_id=proposal.content_id, requested_by=by.actor, client_key=proposal.client_key
+    ).first()  # fmt: skip
+    if known is None or known.workflow.slug != proposal.workflow:
+        return None
+    text = canonical_json({name: value for name, value in proposal.fields.items() if value is not None})
+    wrote = proposal.author.strip()
+    writer = known.author_person.email if known.author_person else known.author
+    same = (
+        hashlib.sha256(text.encode()).digest() == bytes(known.digest)
+        and known.author_kind == proposal.author_kind.value
+        and writer == (wrote.lower() if known.author_person else wrote)
+        and proposal.origin.strip() in {"", known.origin}
+    )
+    return known if same else None
 
 
 @dataclass(frozen=True, slots=True)

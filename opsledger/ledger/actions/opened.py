@@ -9,7 +9,6 @@ The same one again has the same digest over workflow, parameters and content. Of
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -21,6 +20,7 @@ from opsledger.ledger import rendering
 from opsledger.ledger.actions.new_operations import NewOperation, content_part_of
 from opsledger.ledger.definitions import workflow
 from opsledger.rules.identity import canonical_json, operation_digest
+from opsledger.rules.reading import can_be_kept
 
 
 class Opened(NamedTuple):
@@ -58,19 +58,12 @@ SELECT o.team_id, o.operation_id, o.id, o.state, o.digest, o.workflow_slug, o.wo
 
 def known_of(names: Iterable[tuple[UUID, str]]) -> dict[tuple[UUID, str], Known]:
     """The operations that are recorded under these ids of these teams, in one statement; none for no names."""
-    wanted = sorted({(team_id, own) for team_id, own in names if _is_storable(own)})
+    wanted = sorted({(team_id, own) for team_id, own in names if can_be_kept(own)})
     if not wanted:
         return {}
     with connection.cursor() as cursor:
         cursor.execute(_KNOWN, [[team_id for team_id, _ in wanted], [own for _, own in wanted]])
         return {(row[0], row[1]): Known(row[2], row[3], bytes(row[4]), *row[5:]) for row in cursor.fetchall()}
-
-
-_NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")  # NUL, and halves of surrogate pairs
-
-
-def _is_storable(text: str) -> bool:
-    return _NOT_STORABLE.search(text) is None
 
 
 def digest_of(one: NewOperation) -> bytes:
