@@ -34,7 +34,7 @@ COMMON = (
     Reply(403, "The token may not do this; `detail` says why."),
     Reply(
         503,
-        "The database can't be reached, or `busy`: others were at the same rows. Send it again: recording is safe to repeat.",
+        "The database can't be reached, or `busy`: others were there. Send it again: recording is safe to repeat.",
     ),
 )
 
