@@ -122,7 +122,7 @@ def brings(own: str, text: str, content_id: str = "fresh", **more: Any) -> dict[
 
 def shown_text(own: str) -> str:
     step = Step.objects.get(operation__operation_id=own)
-    return ContentVersion.objects.get(of=step.operation.content, number=step.content_number).body
+    return ContentVersion.objects.get(of=step.operation.content, number=step.content_number or 0).body
 
 
 def test_a_conflicting_item_does_not_change_what_the_first_one_shows(w: Letters) -> None:

@@ -119,6 +119,14 @@ def test_all_that_would_be_refused_is_looked_up_at_once(world: World) -> None:
     assert counts[0] == counts[1]
 
 
+@pytest.mark.parametrize("size", [1, 40])
+def test_nothing_is_looked_up_for_what_is_new_and_names_nothing(world: World, size: int) -> None:
+    _batch(world, [told("warm")])
+    with statements() as queries:
+        _batch(world, [told(f"y:{index}") for index in range(size)])
+    assert len([query for query in queries if "ledger_operation" in query]) == 1
+
+
 def _batch(world: World, bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(world.auto.post("/operations/batch", {"items": bodies}).json()["items"])
 

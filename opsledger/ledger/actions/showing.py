@@ -107,7 +107,8 @@ class Contents:
         if self._last_read is None or self._last_read.proposal != proposal:
             read = read_proposal(self.team_id, proposal)
             newest = self._newest_of(wanted.content_id)
-            read.check_against(newest and newest.workflow_id, newest and newest.fields)
+            if newest is not None:
+                read.check_against(newest.workflow_id, newest.fields)
             newest = (newest or _Newest(read.workflow_id)).after(read)
             self._newest[wanted.content_id] = newest
             self._brought.setdefault((wanted.content_id, newest.number), read)
