@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from uuid import UUID
 
 from django.contrib import messages
 from django.http import Http404, HttpResponse
@@ -30,7 +30,7 @@ from opsledger.ledger.models import Hold
 from opsledger.ledger.queries import holds
 from opsledger.ledger.queries.hold_lines import line_of
 from opsledger.ledger.queries.if_nobody import outlooks
-from opsledger.ledger.queries.operations import find_id
+from opsledger.ledger.queries.names import find_named
 from opsledger.ledger.queries.timeline import names_of
 from opsledger.lib import ids
 
@@ -156,10 +156,8 @@ def settle_event(request: ConsoleRequest, row: Hold) -> HttpResponse:
     return see_other(reverse("inbox"))
 
 
-def _named_operation(request: ConsoleRequest, row: Hold) -> Any:
-    text = request.POST.get("operation", "")
-    number = ids.parse("op", text)
-    found = find_id(row.team_id, own="" if number else text, number=number) if text else None
+def _named_operation(request: ConsoleRequest, row: Hold) -> UUID:
+    found = find_named(row.team_id, request.POST.get("operation", ""))
     if found is None:
         raise Refused(_("There is no such operation in this team."), field="operation")
     return found

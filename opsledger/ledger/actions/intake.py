@@ -38,8 +38,8 @@ from opsledger.ledger.actions.open import NewOperation, Opened, open_operations,
 from opsledger.ledger.actions.references import once_more
 from opsledger.ledger.actions.showing import with_content_here
 from opsledger.ledger.actions.wanted import NamedEvent, Taken, Verdict, Wanted, WantedContent, refused
+from opsledger.ledger.queries.names import find_all_named
 from opsledger.ledger.records import lock
-from opsledger.lib.ids import parse
 from opsledger.rules.building import Problem
 from opsledger.rules.definitions import check_params
 from opsledger.rules.identity import refuse_operation_id
@@ -211,22 +211,12 @@ class _Earlier:
 
 def _earlier(team_id: UUID, names: Iterable[str]) -> dict[str, _Earlier]:
     """The operations of these names, locked (FOR UPDATE on ledger_operation, ordered by id), then read."""
-    ids = {name: parse("op", name) for name in names}
-    if not ids:
+    found = find_all_named(team_id, set(names))
+    if not found:
         return {}
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT id, operation_id FROM ledger_operation"
-            " WHERE team_id = %s AND (id = ANY(%s) OR operation_id = ANY(%s))",
-            [team_id, [found for found in ids.values() if found], list(ids)],
-        )
-        rows = cursor.fetchall()
-        lock(row[0] for row in rows)
-        states = _states([row[0] for row in rows])
-    by_id = {row[0]: row[0] for row in rows}
-    by_name = {row[1]: row[0] for row in rows}
-    found = {name: by_name.get(name) or by_id.get(ids[name]) for name in ids}
-    return {name: states[operation_id] for name, operation_id in found.items() if operation_id}
+    lock(found.values())
+    states = _states(list(found.values()))
+    return {name: states[operation_id] for name, operation_id in found.items()}
 
 
 def _states(operation_ids: Sequence[UUID]) -> dict[UUID, _Earlier]:
