@@ -23,7 +23,12 @@ from opsledger.console.templatetags.ops import words_of_span
 from opsledger.console.wording.knowledge import what_we_know
 from opsledger.console.wording.questions import question
 from opsledger.ledger.actions.deciding import Refused, Stale
-from opsledger.ledger.actions.events import EVENT_ANSWERS, FIRST_STANDS, RECORDED_APART, settle_event_hold
+from opsledger.ledger.actions.event_questions import (
+    EVENT_ANSWERS,
+    FIRST_STANDS,
+    RECORDED_APART,
+    settle_event_hold,
+)
 from opsledger.ledger.actions.reveal import record_revealed
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Hold
