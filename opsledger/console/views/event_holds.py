@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -38,6 +39,7 @@ from opsledger.ledger.queries.if_nobody import outlooks
 from opsledger.ledger.queries.names import find_named
 from opsledger.ledger.queries.timeline import names_of
 from opsledger.lib import ids
+from opsledger.rules.states import HoldReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,23 @@ class EventAnswer:
     consequence: str
 
 
-def event_answers() -> list[EventAnswer]:
+def event_answers(reason: str) -> list[EventAnswer]:
+    if reason == HoldReason.DATA_MISSING:
+        return [
+            EventAnswer(
+                FIRST_STANDS,
+                _("Nothing follows from this event"),
+                _("The question ends. Delivered again, the event starts nothing; its body stays on file."),
+            ),
+            EventAnswer(
+                RECORDED_APART,
+                _("An operation was recorded apart"),
+                _(
+                    "The question ends, and names the operation that you give: it was recorded for this event"
+                    " through the API, under an id of its own. Nothing is sent from here."
+                ),
+            ),
+        ]
     return [
         EventAnswer(
             FIRST_STANDS,
@@ -88,7 +106,8 @@ def event_page(
         "why_reveal": why_not(roles, Permission.REVEAL, team),
         "question": question(known) if known else "",
         "knows": what_we_know(known) if known else "",
-        "answers": event_answers() if may_settle and line else [],
+        "answers": event_answers(row.reason) if may_settle and line else [],
+        "problems": json.loads(row.facts).get("problems", []) if line else [],
         "why_not": "" if may_settle else why_not(roles, Permission.SETTLE, team),
         "may_assign": allowed(roles, Permission.ASSIGN),
         "people": people_of(team),
@@ -109,10 +128,11 @@ def event_page(
 
 
 def _bodies(row: Hold, deliveries: list[holds.DeliveryLine], reveal: bool) -> list[BodyRow]:
-    """The first delivery beside the first that brought another body, or by itself."""
+    """The first delivery beside the one in question, or beside the first that brought another body, or by itself."""
     if row.event is None or not deliveries:
         return []
-    other = next((one for one in deliveries if one.conflict), deliveries[0])
+    waiting = (one for one in deliveries if one.conflict)
+    other = holds.asked_about(row) or next(waiting, deliveries[0])
     return compared_bodies(deliveries[0].content, other.content, holds.plain_paths(row.event), reveal=reveal)
 
 
@@ -142,7 +162,7 @@ def settle_event(request: ConsoleRequest, row: Hold) -> HttpResponse:
             raise Refused(_("Choose one of the answers."), field="answer")
         operation_id = _named_operation(request, row) if answer == RECORDED_APART else None
         version = int(request.POST.get("version", "0")[:9] or 0)
-        settle_event_hold(
+        following = settle_event_hold(
             row.pk,
             answer,
             version,
@@ -157,6 +177,9 @@ def settle_event(request: ConsoleRequest, row: Hold) -> HttpResponse:
         field = why.field if isinstance(why, Refused) else "form"
         said = why.why if isinstance(why, Refused) else _("Reload the page and try again.")
         return event_page(request, row, errors={field or "form": said}, status=422)
+    if following is not None:
+        messages.success(request, _("Recorded. This event came with yet another body: that is asked now."))
+        return see_other(reverse("hold", args=[ids.public("hold", following)]))
     messages.success(request, _("Recorded. The question has ended."))
     return see_other(reverse("inbox"))
 
