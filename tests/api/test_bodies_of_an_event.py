@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import importlib
 import json
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, Thread
 from typing import Any
+from uuid import UUID
 
 import pytest
 from api_world import DEFINITIONS, World, deliver, event, read, signed
@@ -17,8 +19,11 @@ from people import client_of
 from opsledger.api import hooks
 from opsledger.journal.models import Entry
 from opsledger.ledger.actions.definitions import forget_current, load
+from opsledger.ledger.actions.event_questions import ask_about_next_body_here
+from opsledger.ledger.actions.events import NewEvent, open_event_here
 from opsledger.ledger.models import Delivery, Event, Hold, Operation, RawBody
 from opsledger.lib.ids import public
+from tests.lock_waits import until_waiting
 
 
 def body(letter: str, number: object = 1) -> dict[str, Any]:
@@ -239,34 +244,58 @@ def test_the_page_shows_the_body_in_question_and_leads_to_the_next(world: World)
 # At once
 
 
-def test_no_body_is_lost_that_comes_while_a_question_is_being_answered(live_world: World) -> None:
-    for number in range(12):
-        deliver(body("A", number))
-        deliver(body("B", number))
-    holds = list(Hold.objects.order_by("id").values_list("id", "event__event_id"))
-    assert len(holds) == 12
-    barrier = Barrier(2)
+def test_an_answer_waits_for_a_delivery_that_is_being_kept_and_asks_about_its_body(live_world: World) -> None:
+    deliver(body("A"))
+    deliver(body("B"))
+    hold, kept = Hold.objects.get(), Event.objects.get()
+    raw = json.dumps(body("C")).encode()
+    third = NewEvent(kept.team_id, kept.source_id, kept.source_version_id, "evt_1", raw, raw.decode(), "json")
+    answered = []
 
-    def answer(hold: Any) -> int:
-        barrier.wait()
+    def answer() -> None:
         given = {"answer": "first_stands", "reason": "B is a test"}
-        path = f"/holds/{public('hold', hold)}/settle"
-        return closing(lambda: live_world.owner.post(path, given, if_match=1).status_code)
-
-    def come(number: str) -> int:
-        barrier.wait()
-        return closing(lambda: deliver(body("C", number)).status_code)
-
-    def closing(act: Any) -> int:
+        path = f"/holds/{public('hold', hold.pk)}/settle"
         try:
-            status: int = act()
-            return status
+            answered.append(live_world.owner.post(path, given, if_match=1).status_code)
         finally:
             connections.close_all()
 
+    thread = Thread(target=answer)
+    with transaction.atomic():
+        opened = open_event_here(third, actor="source:shop")
+        assert opened.conflict
+        assert ask_about_next_body_here(opened.id, actor="source:shop") is None  # B is being asked about
+        thread.start()
+        until_waiting(1, [thread])
+    thread.join()
+    assert answered == [200]
+    assert asked_about(open_hold(live_world)) == "C"
+
+
+def test_an_answer_and_another_body_at_once_leave_nothing_unasked(live_world: World) -> None:
+    for number in range(6):
+        deliver(body("A", number))
+        deliver(body("B", number))
+    barrier = Barrier(2)
+
+    def closing(act: Callable[[], Any]) -> int:
+        barrier.wait()
+        try:
+            return int(act().status_code)
+        finally:
+            connections.close_all()
+
+    def answer(hold: UUID) -> int:
+        given = {"answer": "first_stands", "reason": "B is a test"}
+        path = f"/holds/{public('hold', hold)}/settle"
+        return closing(lambda: live_world.owner.post(path, given, if_match=1))
+
+    def come(event_id: str) -> int:
+        return closing(lambda: deliver(body("C", event_id.removeprefix("evt_"))))
+
     with ThreadPoolExecutor(2) as threads:
-        for hold, event_id in holds:
-            both = threads.submit(answer, hold), threads.submit(come, event_id.removeprefix("evt_"))
+        for hold, event_id in list(Hold.objects.order_by("id").values_list("id", "event__event_id")):
+            both = threads.submit(answer, hold), threads.submit(come, event_id)
             assert [one.result() for one in both] == [200, 202]
-    assert Hold.objects.filter(closed_at=None).count() == 12  # C of each
+    assert Hold.objects.filter(closed_at=None).count() == 6  # C of each
     assert not Delivery.objects.filter(conflict=True, hold=None).exists()
