@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import importlib
 import json
+import pkgutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, Thread
@@ -14,10 +15,13 @@ from uuid import UUID
 import pytest
 from api_world import DEFINITIONS, World, deliver, event, read, signed
 from django.db import IntegrityError, connection, connections, transaction
+from django.utils import timezone
 from people import client_of
 
 from opsledger.api import hooks
+from opsledger.engine import sweep
 from opsledger.journal.models import Entry
+from opsledger.ledger import migrations
 from opsledger.ledger.actions.definitions import forget_current, load
 from opsledger.ledger.actions.event_questions import ask_about_next_body_here
 from opsledger.ledger.actions.events import NewEvent, open_event_here
@@ -196,14 +200,18 @@ def test_the_same_bytes_are_the_same_event_whatever_its_digest_was_taken_over(wo
     assert deliver(raw.replace(b"a", b"b")).json()["state"] == "held"
 
 
+def migration_of(topic: str) -> Any:
+    names = [one.name for one in pkgutil.iter_modules(migrations.__path__) if one.name.endswith(f"_{topic}")]
+    return importlib.import_module(f"{migrations.__name__}.{names[0]}")
+
+
 def test_what_was_asked_about_before_it_was_kept_is_found_by_the_digest_of_its_question(world: World) -> None:
     for letter in "AABBC":
         deliver(body(letter))
     before = list(Delivery.objects.order_by("id").values_list("hold_id", flat=True))
     Delivery.objects.update(hold=None, digest=None)
-    migration = importlib.import_module("opsledger.ledger.migrations.0031_bodies_asked_about_before")
     with connection.cursor() as cursor:
-        cursor.execute(migration.ASKED)
+        cursor.execute(migration_of("bodies_asked_about_before").ASKED)
     assert list(Delivery.objects.order_by("id").values_list("hold_id", flat=True)) == before
     hold = Hold.objects.get().pk
     assert before == [None, None, hold, hold, None]
@@ -219,6 +227,25 @@ def test_only_another_body_is_asked_about(world: World) -> None:
     deliver(body("B"))
     with pytest.raises(IntegrityError, match="only_another_body_is_asked_about"), transaction.atomic():
         Delivery.objects.update(hold=Hold.objects.get())
+
+
+def test_a_body_that_nobody_was_asked_about_is_asked_about_by_the_sweep(world: World) -> None:
+    """An earlier release asked about no body that came while another question was open."""
+    for letter in "ABC":
+        deliver(body(letter))
+    deliver(body("A", 2))
+    deliver(body("B", 2))  # a neighbour, which is being asked about
+    Hold.objects.filter(event__event_id="evt_1").update(closed_at=timezone.now(), closed_by="person:0")
+    before = set(Hold.objects.values_list("id", flat=True))
+    assert sweep.run_once().asked == 1
+    opened = Hold.objects.exclude(pk__in=before).get()
+    assert (opened.event.event_id, opened.reason) == ("evt_1", "event_conflict")
+    raw = bytes(Delivery.objects.get(hold=opened).body.content)
+    assert b"Call C" in raw
+    line = Entry.objects.filter(subject_id=opened.event_id, kind="event_held").order_by("seq").last()
+    assert line is not None
+    assert line.actor == "engine"
+    assert sweep.run_once().asked == 0
 
 
 # The page

@@ -30,6 +30,11 @@ SELECT e.team_id, s.slug, d.digest, d.body_id, b.digest
   JOIN ledger_event e ON e.id = d.event_id JOIN ledger_definition s ON s.id = e.source_id
  WHERE d.event_id = %s AND d.conflict AND d.hold_id IS NULL ORDER BY d.id LIMIT 1
 """
+_FORGOTTEN = """
+SELECT DISTINCT d.event_id FROM ledger_delivery d
+ WHERE d.conflict AND d.hold_id IS NULL
+   AND NOT EXISTS (SELECT 1 FROM ledger_hold h WHERE h.event_id = d.event_id AND h.closed_at IS NULL) LIMIT %s
+"""
 _ASKED = """
 UPDATE ledger_delivery SET hold_id = %s
  WHERE event_id = %s AND conflict AND hold_id IS NULL AND (digest = %s OR body_id = %s)
@@ -52,6 +57,23 @@ def ask_about_next_body_here(event_id: UUID, *, actor: str) -> UUID | None:
         if hold_id is not None:
             cursor.execute(_ASKED, [hold_id, event_id, said, body_id])
     return hold_id
+
+
+def record_forgotten_bodies(batch: int) -> int:
+    """Asks about bodies that wait though nothing is being asked about their event, one event in a transaction each.
+
+    An earlier release left such bodies behind. Returns how many questions it opened.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_FORGOTTEN, [batch])
+        event_ids = sorted(row[0] for row in cursor.fetchall())
+    return sum(_ask_about_forgotten(event_id) for event_id in event_ids)
+
+
+def _ask_about_forgotten(event_id: UUID) -> bool:
+    with transaction.atomic(durable=True):
+        _lock(event_id)
+        return ask_about_next_body_here(event_id, actor="engine") is not None
 
 
 def close_event_holds_here(event_id: UUID, reason: HoldReason, *, actor: str) -> None:
@@ -129,5 +151,9 @@ def _locked(hold_id: UUID) -> Hold:
     event_id = Hold.objects.values_list("event_id", flat=True).get(pk=hold_id)
     if event_id is None:
         raise Refused("This hold is not about an event; it is settled where it belongs.")
-    Event.objects.select_for_update(no_key=True).only("pk").get(pk=event_id)
+    _lock(event_id)
     return Hold.objects.select_for_update(of=("self",)).get(pk=hold_id)
+
+
+def _lock(event_id: UUID) -> None:
+    Event.objects.select_for_update(no_key=True).only("pk").get(pk=event_id)
