@@ -24,13 +24,13 @@ from opsledger.api.reading import raw_body
 from opsledger.engine import bell
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.events import NewEvent, record_refusal
-from opsledger.ledger.actions.intake import Busy, Delivered, Wanted, open_delivery
+from opsledger.ledger.actions.intake import Busy, Delivered, Taken, Wanted, open_delivery
+from opsledger.ledger.actions.wanted import refused
 from opsledger.lib.env import Env
 from opsledger.lib.ids import parse, public
 from opsledger.lib.recent import Recent
 from opsledger.lib.strict_json import dumps
 from opsledger.rules.definition_types import SourceDefinition
-from opsledger.rules.identity import canonical_json
 from opsledger.sources.refusals import Refusal
 from opsledger.sources.registry import answer_status, receive
 from opsledger.sources.signatures import Headers, Secret, configured_secrets
@@ -127,7 +127,7 @@ def _event(known: Known, request: HttpRequest, raw: bytes, told: Occurrence) -> 
         source_version_id=known.version_id,
         event_id=told.event_id,
         raw=raw,
-        said=canonical_json(told.projection),
+        said=told.said,
         content_type=request.META.get("CONTENT_TYPE", ""),
         content_encoding=request.headers.get("Content-Encoding", ""),
         topic=_storable(told.topic),
@@ -143,7 +143,9 @@ def _storable(text: str) -> str:
     return text.replace("\x00", "␀").encode("utf-8", "replace").decode("utf-8")
 
 
-def _wanted(definition: SourceDefinition, told: Occurrence) -> Wanted | None:
+def _wanted(definition: SourceDefinition, told: Occurrence) -> Wanted | Taken | None:
+    if told.unnamed:
+        return refused(*(("operation_id", why) for why in told.unnamed))
     if not told.operation_id:
         return None
     return Wanted(operation_id=told.operation_id, workflow=definition.starts, params=told.params)

@@ -41,8 +41,9 @@ from opsledger.ledger.actions.intake import (
     open_intended,
 )
 from opsledger.ledger.actions.interventions import settle_cancel
+from opsledger.ledger.queries.names import find_all_named, find_named
 from opsledger.ledger.queries.operation_filter import OperationFilter
-from opsledger.ledger.queries.operations import find_id, find_ids, page_of
+from opsledger.ledger.queries.operations import page_of
 from opsledger.ledger.queries.record import Record, record_of
 from opsledger.lib import turns
 from opsledger.lib.ids import parse, public
@@ -55,12 +56,7 @@ NOT_HERE = "This team has no such operation."
 
 def operation_id_of(caller: Caller, text: str) -> UUID:
     """The team's operation that a path names: `op_…`, or an own id of safe characters. 404 otherwise."""
-    number = parse("op", text)
-    found = None
-    if number is not None:
-        found = find_id(caller.team_id, number=number)
-    elif allowed_in_path(text):
-        found = find_id(caller.team_id, own=text)
+    found = find_named(caller.team_id, text) if _may_name(text) else None
     if found is None:
         raise Problem("not_found", NOT_HERE)
     return found
@@ -68,14 +64,16 @@ def operation_id_of(caller: Caller, text: str) -> UUID:
 
 def operation_ids_of(caller: Caller, texts: Sequence[str]) -> list[UUID]:
     """The same for many, in their order, with one query for all. 404 that says which, where the team has one not."""
-    named = {text: number for text in texts if (number := parse("op", text)) is not None}
-    keys = {text: named.get(text) or text for text in texts if text in named or allowed_in_path(text)}
-    found = find_ids(caller.team_id, keys.values())
-    ids = [found.get(keys[text]) if text in keys else None for text in texts]
+    found = find_all_named(caller.team_id, {text for text in texts if _may_name(text)})
+    ids = [found.get(text) for text in texts]
     if None in ids:
         which = f" It is number {ids.index(None) + 1} of {len(ids):,}." if len(ids) > 1 else ""
         raise Problem("not_found", f"{NOT_HERE}{which}")
     return [one for one in ids if one is not None]
+
+
+def _may_name(text: str) -> bool:
+    return parse("op", text) is not None or allowed_in_path(text)
 
 
 # Recording

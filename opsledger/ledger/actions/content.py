@@ -29,7 +29,7 @@ from opsledger.ledger.rendering import read_params
 from opsledger.rules.building import Problem
 from opsledger.rules.content import AuthorKind, VersionState, check_version
 from opsledger.rules.definitions import WorkflowDefinition
-from opsledger.rules.identity import canonical_json, refuse_operation_id
+from opsledger.rules.identity import canonical_json, refuse_own_id
 from opsledger.rules.reading import can_be_kept
 from opsledger.rules.record import Operation
 from opsledger.rules.revisions import may_be_revised, moved_to_content
@@ -191,7 +191,7 @@ def _workflow(team_id: UUID, proposal: Proposal) -> tuple[WorkflowDefinition, UU
 
 
 def _wrong_words(proposal: Proposal) -> list[Problem]:
-    problems = [("content_id", why) for why in refuse_operation_id(proposal.content_id)]
+    problems = [("content_id", why) for why in refuse_own_id(proposal.content_id)]
     if not 1 <= len(proposal.author.strip()) <= NAME_LENGTH_MAX:
         problems.append(("author.name", f"must have 1 to {NAME_LENGTH_MAX} characters"))
     if len(proposal.origin) > ORIGIN_LENGTH_MAX or "\x00" in proposal.origin:

@@ -10,7 +10,6 @@ Recording twice is recording once, so what met others at the same rows is done a
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,13 +24,16 @@ from opsledger.ledger.actions.content import move_operations
 from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.definitions import UnknownWorkflow, current_workflow
 from opsledger.ledger.actions.earlier import SETTLED
+from opsledger.ledger.actions.event_questions import (
+    ask_about_next_body_here,
+    close_event_holds_here,
+    is_held,
+    judged_before,
+)
 from opsledger.ledger.actions.events import (
     EventQuestion,
     NewEvent,
     OpenedEvent,
-    close_event_holds_here,
-    is_held,
-    judged_before,
     open_event_here,
     open_event_hold_here,
 )
@@ -225,30 +227,35 @@ class Delivered:
 
 
 def open_delivery(
-    event: NewEvent, starts: Wanted | None, *, source: str, told: Mapping[str, Any] | None = None
+    event: NewEvent, starts: Wanted | Taken | None, *, source: str, told: Mapping[str, Any] | None = None
 ) -> Delivered:
     """One delivery, in one transaction: event, delivery, and the operation that the event starts.
 
     1. The event is kept, or its delivery counted; its row stays locked until the commit.
     2. Known with another body: a person is asked, and nothing is started.
-    3. Started before: the same operation, whatever else the definition says now. Judged before: that stands.
-    4. Else the operation is recorded. Where it can't be, a person is asked; the event is not lost.
+    3. Started before by a delivery: the same operation, whatever else the definition says now. Judged before: that
+       stands. What an automation recorded that only named the event does not stand for what the event starts.
+    4. Else the operation is recorded. Where it can't be, a person is asked; the event is not lost. `starts` is refused
+       already where the event does not say how its operation is named.
 
     What the event tells (`told`, its body) of the final effect of earlier steps is recorded with it.
     """
     return until_it_holds(lambda: once_more(lambda: _deliver(event, starts, source, told or {})))
 
 
-def _deliver(event: NewEvent, starts: Wanted | None, source: str, told: Mapping[str, Any]) -> Delivered:
+def _deliver(
+    event: NewEvent, starts: Wanted | Taken | None, source: str, told: Mapping[str, Any]
+) -> Delivered:
     actor = f"source:{source}"
     with transaction.atomic(durable=True):
         opened = open_event_here(event, actor=actor)
         if opened.conflict:
-            return _conflicting(event, opened, source, actor)
+            ask_about_next_body_here(opened.id, actor=actor)
+            return Delivered(opened, _started_before(opened.id, starts), held=is_held(opened.id))
         record_event_report_here(event.team_id, source, opened.id, told, event.occurred_at)
         if starts is None:
             return Delivered(opened)
-        known = None if opened.new else _started_before(opened.id)
+        known = None if opened.new else _started_before(opened.id, starts)
         if known is not None:
             return Delivered(opened, known)
         if not opened.new and judged_before(opened.id):
@@ -256,29 +263,39 @@ def _deliver(event: NewEvent, starts: Wanted | None, source: str, told: Mapping[
         return _start(event, opened, starts, source, actor)
 
 
-def _conflicting(event: NewEvent, opened: OpenedEvent, source: str, actor: str) -> Delivered:
-    if opened.unjudged:
-        title = f"{source} sent one event id with two bodies"
-        facts = {"other_body": hashlib.sha256(event.raw).hexdigest()}
-        question = EventQuestion(opened.id, event.team_id, HoldReason.EVENT_CONFLICT, title, facts)
-        open_event_hold_here(question, actor=actor)
-    return Delivered(opened, _started_before(opened.id), held=is_held(opened.id))
+# Marked as started by this event; or recorded by its source; or recorded under the very id that the event asks for.
+_STARTED = """
+SELECT o.id, o.state FROM ledger_operationevent l JOIN ledger_operation o ON o.id = l.operation_id
+ WHERE l.event_id = %s AND (l.started OR o.operation_id = %s OR o.first_event_id = l.event_id AND EXISTS (
+       SELECT 1 FROM journal_entry j WHERE j.subject_id = o.id AND j.seq = 1 AND j.actor LIKE 'source:%%'))
+ ORDER BY l.started DESC NULLS LAST, l.id LIMIT 1
+"""
 
 
-def _started_before(event_id: UUID) -> Opened | None:
+def _started_before(event_id: UUID, starts: Wanted | Taken | None) -> Opened | None:
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT o.id, o.state FROM ledger_operationevent l JOIN ledger_operation o ON o.id = l.operation_id"
-            " WHERE l.event_id = %s ORDER BY l.id LIMIT 1",
-            [event_id],
-        )
+        cursor.execute(_STARTED, [event_id, starts.operation_id if isinstance(starts, Wanted) else ""])
         row = cursor.fetchone()
         return Opened(row[0], row[1], False) if row else None
 
 
-def _start(event: NewEvent, opened: OpenedEvent, starts: Wanted, source: str, actor: str) -> Delivered:
-    wanted = starts._replace(event_id=opened.id)
-    taken = open_intended_here(event.team_id, [wanted], By(actor, source))[0]
+def _mark_started(event_id: UUID, operation_id: UUID) -> None:
+    """The event asks for an operation that somebody else has recorded: it has started this one, under whatever id later."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE ledger_operationevent SET started = true WHERE event_id = %s AND operation_id = %s",
+            [event_id, operation_id],
+        )
+
+
+def _start(
+    event: NewEvent, opened: OpenedEvent, starts: Wanted | Taken, source: str, actor: str
+) -> Delivered:
+    if isinstance(starts, Taken):
+        taken = starts
+    else:
+        wanted = starts._replace(event_id=opened.id)
+        taken = open_intended_here(event.team_id, [wanted], By(actor, source))[0]
     if taken.verdict is Verdict.REFUSED:
         facts: dict[str, Any] = {"problems": [list(problem) for problem in taken.problems]}
         title = f"An event of {source} can't start its operation"
@@ -288,6 +305,8 @@ def _start(event: NewEvent, opened: OpenedEvent, starts: Wanted, source: str, ac
         title = f"An event of {source} names an operation that is another action"
         question = EventQuestion(opened.id, event.team_id, HoldReason.EVENT_CONFLICT, title, facts)
     else:
+        if taken.verdict is Verdict.SAME and taken.opened:
+            _mark_started(opened.id, taken.opened.id)
         close_event_holds_here(opened.id, HoldReason.DATA_MISSING, actor=actor)
         return Delivered(opened, taken.opened)
     open_event_hold_here(question, actor=actor)

@@ -131,6 +131,8 @@ class OperationEvent(models.Model):
     operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="event_links")
     event = models.ForeignKey(Event, on_delete=models.PROTECT, related_name="operation_links")
     added_at = models.DateTimeField()
+    # a delivery of the event asked for this operation, which somebody else had recorded
+    started = models.BooleanField(null=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["operation", "event"], name="event_is_added_once")]
