@@ -10,10 +10,11 @@ from typing import Any
 import psycopg
 import pytest
 from api_world import World, wanted
-from django.db import connection
+from django.db import OperationalError, connection, transaction
 from test_concurrency import at_once
 from test_content import FIELDS, PARAMS, letters
 
+from opsledger.ledger.actions.events import EventName, event_names, open_named_events_here
 from opsledger.ledger.models import ContentVersion, Event, Operation
 from opsledger.local.postgres import Urls
 from opsledger.rules.identity import dedupe_key
@@ -129,6 +130,37 @@ def key(live_world: World) -> bytes:
     live_world.record("x", "by_hand")
     live_world.record("before", "by_hand", source_event={"source": "shop", "event_id": "e0"})
     return dedupe_key(str(Event.objects.get().source_id), "e1")
+
+
+def test_events_are_noted_in_one_order_whoever_names_them(
+    live_world: World, database_urls: Urls, key: bytes
+) -> None:
+    """One that somebody else is noting keeps both in the middle of theirs; then both go on."""
+    team_id = live_world.cast.launch.pk
+    names = sorted(event_names(team_id, [("shop", f"n{number}") for number in range(20)]).values())
+    found: list[Any] = []
+
+    def note(order: list[EventName]) -> None:
+        try:
+            with transaction.atomic():
+                found.append(open_named_events_here(team_id, order, actor="token:t"))
+        except OperationalError as why:
+            found.append(why)
+        finally:
+            connection.close()
+
+    rivals = [threading.Thread(target=note, args=(order,)) for order in (names, names[::-1])]
+    with psycopg.connect(database_urls.superuser) as holder:
+        holder.execute(EVENT, [names[10].key])
+        for rival in rivals:
+            rival.start()
+        until_waiting(2, rivals)
+        holder.rollback()
+    for rival in rivals:
+        rival.join(timeout=30)
+
+    assert found[0] == found[1]
+    assert set(found[0]) == set(names)
 
 
 def test_what_had_to_give_way_is_tried_once_more(live_world: World, database_urls: Urls, key: bytes) -> None:
