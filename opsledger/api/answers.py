@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.http import HttpResponse
 
+from opsledger.ledger.actions.opened import Opened
 from opsledger.ledger.queries.answer_proposals import ProposedAnswer
 from opsledger.ledger.queries.if_nobody import Outlook
 from opsledger.ledger.queries.operation_lines import NextDecision as Next
@@ -65,23 +66,25 @@ def url_of(operation_id: UUID) -> str:
     return f"{_OPERATIONS}{public('op', operation_id)}"
 
 
-def recorded(operation_id: UUID, own: str, state: str, *, new: bool) -> dict[str, Any]:
-    name = public("op", operation_id)
-    return {
+def recorded(opened: Opened, own: str) -> dict[str, Any]:
+    name = public("op", opened.id)
+    told: dict[str, Any] = {
         "id": name,
         "operation_id": own,
-        "state": str(state),
-        "result": "recorded" if new else "same",
+        "state": str(opened.state),
+        "result": "recorded" if opened.new else "same",
         "url": f"{_OPERATIONS}{name}",
     }
+    return told | {"stands": list(opened.stands)} if opened.stands else told
 
 
-def recorded_text(operation_id: UUID, own: str, state: str, *, new: bool, status: int) -> str:
+def recorded_text(opened: Opened, own: str, status: int) -> str:
     """An item of a batch's answer: the same as JSON, with its status. A state is a plain word."""
-    name = public("op", operation_id)
+    name = public("op", opened.id)
+    stands = f',"stands":{dumps(opened.stands)}' if opened.stands else ""
     return (
-        f'{{"status":{status},"id":"{name}","operation_id":{dumps(own)},"state":"{state}",'
-        f'"result":"{"recorded" if new else "same"}","url":"{_OPERATIONS}{name}"}}'
+        f'{{"status":{status},"id":"{name}","operation_id":{dumps(own)},"state":"{opened.state}",'
+        f'"result":"{"recorded" if opened.new else "same"}","url":"{_OPERATIONS}{name}"{stands}}}'
     )
 
 

@@ -94,9 +94,11 @@ CALLS: tuple[Call, ...] = (
         operations.create,
         (
             Reply(201, "Recorded.", Recorded),
-            Reply(200, "The same one again: same workflow, params and content.", Recorded),
-            Reply(409, "`operation_conflict`: the id is taken by another action, `differs` names the fields. "
-                       "`replaced_is_open`: the operation to be replaced is in flight, accepted or unknown."),
+            Reply(200, "The same one again: same workflow, params and content. `stands` names what was told otherwise.",
+                  Recorded),
+            Reply(409, "`operation_conflict`: the id is taken by another action, or by one that replaces something else; "
+                       "`differs` names the fields. `replaced_is_open`: the operation to be replaced is in flight, accepted "
+                       "or unknown. `replaced_already`: another operation replaces it, which `operation` names."),
             Reply(413, "The body is larger than the limit, which is named."),
             _INVALID,
         ),

@@ -26,7 +26,7 @@ from opsledger.ledger import records
 from opsledger.ledger.actions.assign import settle_assign
 from opsledger.ledger.actions.deciding import By, Refused, Stale
 from opsledger.ledger.actions.destinations import settle_resume
-from opsledger.ledger.actions.events import EVENT_ANSWERS, settle_event_hold
+from opsledger.ledger.actions.event_questions import EVENT_ANSWERS, settle_event_hold
 from opsledger.ledger.actions.interventions import settle_check
 from opsledger.ledger.actions.notes import settle_note
 from opsledger.ledger.actions.settle import NEEDS_REFERENCE, Decision, settle_hold

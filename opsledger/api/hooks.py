@@ -18,19 +18,19 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from opsledger.api.answers import respond
-from opsledger.api.problems import KINDS, Problem, problem_response
+from opsledger.api.problems import KINDS, Problem, busy, problem_response
 from opsledger.api.problems import respond as respond_problem
 from opsledger.api.reading import raw_body
 from opsledger.engine import bell
 from opsledger.ledger import definitions
 from opsledger.ledger.actions.events import NewEvent, record_refusal
-from opsledger.ledger.actions.intake import Delivered, Wanted, open_delivery
+from opsledger.ledger.actions.intake import Busy, Delivered, Taken, Wanted, open_delivery
+from opsledger.ledger.actions.wanted import refused
 from opsledger.lib.env import Env
 from opsledger.lib.ids import parse, public
 from opsledger.lib.recent import Recent
 from opsledger.lib.strict_json import dumps
 from opsledger.rules.definition_types import SourceDefinition
-from opsledger.rules.identity import canonical_json
 from opsledger.sources.refusals import Refusal
 from opsledger.sources.registry import answer_status, receive
 from opsledger.sources.signatures import Headers, Secret, configured_secrets
@@ -111,7 +111,10 @@ _AMBIGUOUS = Refusal(
 def _record(request: HttpRequest, known: Known, raw: bytes, told: Occurrence) -> HttpResponse:
     definition = definitions.source(known.version_id)
     event = _event(known, request, raw, told)
-    delivered = open_delivery(event, _wanted(definition, told), source=known.slug, told=told.projection)
+    try:
+        delivered = open_delivery(event, _wanted(definition, told), source=known.slug, told=told.projection)
+    except Busy:
+        return respond_problem(busy())
     bell.ring()
     log.info("delivery", extra={"event_id": str(delivered.event.id), "secret": told.secret_name})
     return _answer(definition, delivered)
@@ -124,7 +127,7 @@ def _event(known: Known, request: HttpRequest, raw: bytes, told: Occurrence) -> 
         source_version_id=known.version_id,
         event_id=told.event_id,
         raw=raw,
-        said=canonical_json(told.projection),
+        said=told.said,
         content_type=request.META.get("CONTENT_TYPE", ""),
         content_encoding=request.headers.get("Content-Encoding", ""),
         topic=_storable(told.topic),
@@ -140,7 +143,9 @@ def _storable(text: str) -> str:
     return text.replace("\x00", "␀").encode("utf-8", "replace").decode("utf-8")
 
 
-def _wanted(definition: SourceDefinition, told: Occurrence) -> Wanted | None:
+def _wanted(definition: SourceDefinition, told: Occurrence) -> Wanted | Taken | None:
+    if told.unnamed:
+        return refused(*(("operation_id", why) for why in told.unnamed))
     if not told.operation_id:
         return None
     return Wanted(operation_id=told.operation_id, workflow=definition.starts, params=told.params)

@@ -32,7 +32,10 @@ _PLACES = {
 COMMON = (
     Reply(401, "No live token."),
     Reply(403, "The token may not do this; `detail` says why."),
-    Reply(503, "The database can't be reached. Send it again: recording is safe to repeat."),
+    Reply(
+        503,
+        "The database can't be reached, or `busy`: others were there. Send it again: recording is safe to repeat.",
+    ),
 )
 
 

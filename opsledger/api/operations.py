@@ -22,7 +22,7 @@ from opsledger.api.answers import (
     url_of,
 )
 from opsledger.api.caller import Caller
-from opsledger.api.problems import Problem
+from opsledger.api.problems import Problem, busy
 from opsledger.api.reading import checked, invalid
 from opsledger.api.routes import count_refusal
 from opsledger.api.shapes.content import Content
@@ -32,6 +32,7 @@ from opsledger.api.versions import tagged, version_of
 from opsledger.engine import bell
 from opsledger.ledger.actions.deciding import OperationChanged, Refused
 from opsledger.ledger.actions.intake import (
+    Busy,
     NamedEvent,
     Taken,
     Verdict,
@@ -40,8 +41,9 @@ from opsledger.ledger.actions.intake import (
     open_intended,
 )
 from opsledger.ledger.actions.interventions import settle_cancel
+from opsledger.ledger.queries.names import find_all_named, find_named
 from opsledger.ledger.queries.operation_filter import OperationFilter
-from opsledger.ledger.queries.operations import find_id, find_ids, page_of
+from opsledger.ledger.queries.operations import page_of
 from opsledger.ledger.queries.record import Record, record_of
 from opsledger.lib import turns
 from opsledger.lib.ids import parse, public
@@ -54,12 +56,7 @@ NOT_HERE = "This team has no such operation."
 
 def operation_id_of(caller: Caller, text: str) -> UUID:
     """The team's operation that a path names: `op_…`, or an own id of safe characters. 404 otherwise."""
-    number = parse("op", text)
-    found = None
-    if number is not None:
-        found = find_id(caller.team_id, number=number)
-    elif allowed_in_path(text):
-        found = find_id(caller.team_id, own=text)
+    found = find_named(caller.team_id, text) if _may_name(text) else None
     if found is None:
         raise Problem("not_found", NOT_HERE)
     return found
@@ -67,14 +64,16 @@ def operation_id_of(caller: Caller, text: str) -> UUID:
 
 def operation_ids_of(caller: Caller, texts: Sequence[str]) -> list[UUID]:
     """The same for many, in their order, with one query for all. 404 that says which, where the team has one not."""
-    named = {text: number for text in texts if (number := parse("op", text)) is not None}
-    keys = {text: named.get(text) or text for text in texts if text in named or allowed_in_path(text)}
-    found = find_ids(caller.team_id, keys.values())
-    ids = [found.get(keys[text]) if text in keys else None for text in texts]
+    found = find_all_named(caller.team_id, {text for text in texts if _may_name(text)})
+    ids = [found.get(text) for text in texts]
     if None in ids:
         which = f" It is number {ids.index(None) + 1} of {len(ids):,}." if len(ids) > 1 else ""
         raise Problem("not_found", f"{NOT_HERE}{which}")
     return [one for one in ids if one is not None]
+
+
+def _may_name(text: str) -> bool:
+    return parse("op", text) is not None or allowed_in_path(text)
 
 
 # Recording
@@ -87,7 +86,7 @@ def create(caller: Caller, request: HttpRequest, given: NewOperation) -> HttpRes
     if taken.opened is None or taken.verdict not in _TAKEN:
         raise _problem(taken)
     new = taken.verdict is Verdict.RECORDED
-    body = recorded(taken.opened.id, given.operation_id, taken.opened.state, new=new)
+    body = recorded(taken.opened, given.operation_id)
     return respond(201 if new else 200, body, {"Location": body["url"]})
 
 
@@ -100,6 +99,13 @@ _TAKEN = frozenset({Verdict.RECORDED, Verdict.SAME})
 
 
 def _open(caller: Caller, wanted: list[Wanted]) -> list[Taken]:
+    try:
+        return _open_connected(caller, wanted)
+    except Busy:
+        raise busy() from None
+
+
+def _open_connected(caller: Caller, wanted: list[Wanted]) -> list[Taken]:
     """Records, and finds out by doing so whether the connection still lives.
 
     Django would ask it with a round trip of its own before each request. Recording twice is recording once, so here a
@@ -158,6 +164,8 @@ def _problem(taken: Taken) -> Problem:
     }
     if taken.verdict is Verdict.REPLACED_IS_OPEN:
         return Problem("replaced_is_open", f"{taken.why} Nothing was recorded.", operation=known)
+    if taken.verdict is Verdict.REPLACED_ALREADY:
+        return Problem("replaced_already", f"{taken.why} Nothing was recorded.", operation=known)
     names = ", ".join(taken.opened.differs)
     return Problem(
         "operation_conflict",
@@ -193,7 +201,7 @@ def _item(taken: Taken, own: str) -> tuple[int, str]:
     if taken.opened is not None and taken.verdict in _TAKEN:
         new = taken.verdict is Verdict.RECORDED
         status = 201 if new else 200
-        return status, recorded_text(taken.opened.id, own, taken.opened.state, new=new, status=status)
+        return status, recorded_text(taken.opened, own, status)
     item = _refused_item(_problem(taken), own)
     if taken.opened is not None:
         item |= {

@@ -40,6 +40,11 @@ KINDS: Mapping[str, Kind] = {
     "replaced_is_open": Kind(
         409, "The operation to be replaced is not settled", "Settle or cancel it first, then send this again."
     ),
+    "replaced_already": Kind(
+        409,
+        "Another operation replaces it already",
+        "Use the one in `operation`; or name that one in `replaces`, once it is settled.",
+    ),
     "not_claimable": Kind(409, "This step is not to be done now", "Do what `next` says."),
     "not_now": Kind(409, "This can’t be done in the present state", "Read it again, then decide anew."),
     "length_required": Kind(411, "The body’s length is missing", chunked_body.TODO["length_required"]),
@@ -79,6 +84,7 @@ KINDS: Mapping[str, Kind] = {
     "unavailable": Kind(
         503, "The database can’t be reached", "Send it again after Retry-After; recording is safe to repeat."
     ),
+    "busy": Kind(503, "Others are at the same rows", "Send the same again: recording is safe to repeat."),
 }
 
 
@@ -115,6 +121,14 @@ class Problem(Exception):
         if self.errors:
             made["errors"] = [{"field": field, "message": message} for field, message in self.errors]
         return made | self.more
+
+
+def busy() -> Problem:
+    return Problem(
+        "busy",
+        "Others were recording at the same rows at the same moment. Nothing was recorded.",
+        headers={"Retry-After": "1"},
+    )
 
 
 def respond(problem: Problem) -> HttpResponse:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from django.http import Http404, QueryDict
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -9,20 +11,23 @@ from django.utils.translation import gettext as _
 from opsledger.console.http import ConsoleRequest
 from opsledger.ledger.models import Hold
 from opsledger.ledger.queries import holds
-from opsledger.ledger.queries.operations import find_id
+from opsledger.ledger.queries.names import find_named, read_name
 from opsledger.ledger.queries.page import OperationView, operation_of
 from opsledger.lib import ids
 
 
 def view_of(request: ConsoleRequest, operation: str) -> OperationView:
     """The operation by its public id, or by its own where that is safe in a path; 404 when it does not exist here."""
-    number = ids.parse("op", operation)
-    if number is None and not operation.startswith("op_"):
-        number = find_id(request.team.pk, own=operation)
+    name = read_name(operation)
+    number = name if isinstance(name, UUID) else _of_own(request, name)
     view = operation_of(number, request.team_ids) if number is not None else None
     if view is None:
         raise Http404(_("There is no such operation in your teams."))
     return view
+
+
+def _of_own(request: ConsoleRequest, own: str) -> UUID | None:
+    return None if own.startswith("op_") else find_named(request.team.pk, own)
 
 
 def address_of(view: OperationView) -> str:

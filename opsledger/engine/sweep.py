@@ -13,6 +13,7 @@ from opsledger.ledger.actions.escalate import (
     record_owners_gone,
     record_reminders,
 )
+from opsledger.ledger.actions.event_questions import record_forgotten_bodies
 from opsledger.ledger.actions.incidents import record_incidents
 from opsledger.ledger.actions.record import record_leases_ended, record_time_passed
 
@@ -27,6 +28,7 @@ class Swept:
     moves: int = 0  # operations that were still to show their content's newest version
     grouped: int = 0  # holds that were given to an incident
     told: int = 0  # holds whose people were told, reminded, or that changed hands because nobody acted
+    asked: int = 0  # questions about other bodies of events that nobody had been asked about
 
 
 def run_once() -> Swept:
@@ -35,5 +37,7 @@ def run_once() -> Swept:
     deadlines = record_time_passed(BATCH, rounds=ROUNDS_MAX)
     moves = record_moves(BATCH)
     grouped = record_incidents()
+    asked = record_forgotten_bodies(BATCH)
     turns = (record_news, record_owners_gone, record_reminders, record_escalations)
-    return Swept(leases, deadlines, moves, grouped, sum(turn(BATCH, rounds=ROUNDS_MAX) for turn in turns))
+    told = sum(turn(BATCH, rounds=ROUNDS_MAX) for turn in turns)
+    return Swept(leases, deadlines, moves, grouped, told, asked)

@@ -159,12 +159,20 @@ def _bytes(text: str) -> bytes:
 
 _EMAIL = re.compile(r"[^\s@<>()\[\]:;,/\\|\"'=?&]+@[^\s@]*[^\W_]\.[^\W\d_]{2,}")
 _PHONE = re.compile(r"\+[0-9]{8,15}(?![0-9])", re.ASCII)
+_NUMBER = re.compile(r"op_[0-7][0-9a-hjkmnp-tv-z]{25}", re.ASCII)  # as lib.ids writes it
 _IN_PATH = re.compile(rf"[A-Za-z0-9_~:-]{{1,{OPERATION_ID_LENGTH_MAX}}}", re.ASCII)
 _ESCAPED = re.compile(r"%(40|2B)", re.ASCII | re.IGNORECASE)
 
 
 def refuse_operation_id(text: str) -> list[str]:
     """Why this can't be an operation id, for people; empty when it can. The id itself is never changed."""
+    if text.startswith("op_") and _NUMBER.fullmatch(text):
+        return ["must not read as the number of an operation, op_ and 26 characters: those are given here"]
+    return refuse_own_id(text)
+
+
+def refuse_own_id(text: str) -> list[str]:
+    """The same for ids that others choose for anything else; these may read as an operation's number."""
     reasons = []
     if not 1 <= len(text) <= OPERATION_ID_LENGTH_MAX:
         reasons.append(f"must have 1 to {OPERATION_ID_LENGTH_MAX} characters; this one has {len(text)}")

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from opsledger.lib.strict_json import dumps, projection
 from opsledger.rules.definition_types import SourceDefinition
+from opsledger.rules.identity import canonical_json, refuse_operation_id
 from opsledger.rules.templates import ABSENT, Absent, Placeholder, look_up, parse
 from opsledger.sources.bodies import BYTES_MAX_DEFAULT, Body, check_size, read_body
 from opsledger.sources.refusals import Refusal
@@ -18,7 +19,6 @@ from opsledger.sources.signatures import Headers, Secret, single_header, verify
 from opsledger.sources.times import TEXT_MAX, read_time
 
 EVENT_ID_LENGTH_MAX = 4_000
-OPERATION_ID_LENGTH_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,8 @@ class Occurrence:
     """One thing that happened at a source, as one delivery tells it.
 
     `event_id` and `operation_id` are byte-exact. `occurred_at` is None where the source says nothing plausible; then
-    `occurred_text` has what it says and `flagged` is set. `operation_id` is "" when nothing is to be started.
+    `occurred_text` has what it says and `flagged` is set. `operation_id` is "" when nothing is to be started, or when
+    that can't be named: no reason to refuse what happened. Then `unnamed` says why.
     """
 
     event_id: str
@@ -36,8 +37,10 @@ class Occurrence:
     flagged: bool
     operation_id: str
     params: dict[str, Any]
-    projection: dict[str, Any]
+    said: str  # what its body says, as canonical JSON: to the last digit and character
+    projection: dict[str, Any]  # the copy of it that can be stored and searched
     secret_name: str = ""
+    unnamed: tuple[str, ...] = ()  # why what is to be started can't be named so; then `operation_id` is ""
 
 
 def receive(
@@ -75,9 +78,7 @@ def normalise(
         return event_id
     topic = _as_identifier(_found(source.topic, headers, body))
     starts = bool(source.starts) and (not source.topics or topic in source.topics)
-    operation_id = _operation_id(source, event_id, topic, body) if starts else ""
-    if isinstance(operation_id, Refusal):
-        return operation_id
+    operation_id, unnamed = _operation_id(source, event_id, topic, body) if starts else ("", ())
     occurred = _found(source.occurred_at, headers, body)
     occurred_at = read_time(occurred, now)
     told = not isinstance(occurred, Absent)
@@ -89,8 +90,10 @@ def normalise(
         flagged=told and occurred_at is None,
         operation_id=operation_id,
         params=_params(source, headers, body) if starts else {},
+        said=canonical_json(body.value),
         projection=body.projection,
         secret_name=secret_name,
+        unnamed=unnamed,
     )
 
 
@@ -111,31 +114,27 @@ def _identity(place: str, headers: Headers, body: Body) -> str | Refusal:
     return event_id
 
 
-def _operation_id(source: SourceDefinition, event_id: str, topic: str, body: Body) -> str | Refusal:
-    """The operation that the event asks for. Where several values are put together, each is percent-encoded, so
-    that different values can't give the same id."""
+def _operation_id(
+    source: SourceDefinition, event_id: str, topic: str, body: Body
+) -> tuple[str, tuple[str, ...]]:
+    """The operation that the event asks for, or why it can't be named so; nothing of the event is quoted.
+
+    Where several values are put together, each is percent-encoded, so that different values can't give the same id.
+    """
     values = {"event": {"id": event_id, "topic": topic}, "body": body.value}
     parts = parse(source.operation_id)
     several = sum(isinstance(part, Placeholder) for part in parts) > 1
     text = ""
     for part in parts:
-        found = part if isinstance(part, str) else _as_identifier(look_up(values, part.path))
+        if isinstance(part, str):
+            text += part
+            continue
+        found = _as_identifier(look_up(values, part.path))
         if not found:
-            name = part.name if isinstance(part, Placeholder) else ""
-            return Refusal(
-                "operation_id_missing", 400, f"The event has no {name}, which its operation is named after."
-            )
-        text += (
-            quote(found, safe="", errors="surrogatepass")
-            if several and isinstance(part, Placeholder)
-            else found
-        )
-    if len(text) > OPERATION_ID_LENGTH_MAX or not text.isprintable():
-        limit = OPERATION_ID_LENGTH_MAX
-        return Refusal(
-            "operation_id_unusable", 400, f"The operation's id must be 1 to {limit} printable characters."
-        )
-    return text
+            return "", (f"can't be made: the event has no {part.name}, which its operation is named after",)
+        text += quote(found, safe="", errors="surrogatepass") if several else found
+    reasons = tuple(refuse_operation_id(text))
+    return ("", reasons) if reasons else (text, ())
 
 
 def _params(source: SourceDefinition, headers: Headers, body: Body) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import time
 from typing import Any
 from urllib.parse import quote
@@ -109,7 +110,8 @@ QUOTED_BY_NOBODY: dict[str, tuple[dict[str, Any], str]] = {
     "something is missing beside it": ({"data": {"account": PRIVATE}}, "params.subject"),
     "an address as the event's id": ({"id": PRIVATE}, "operation_id"),
     "a telephone number as the event's id": ({"id": "+441632960441"}, "operation_id"),
-    "a line break in the event's id": ({"id": f"{PRIVATE}\n"}, ""),
+    "a line break in the event's id": ({"id": f"{PRIVATE}\n"}, "operation_id"),
+    "a very long address as the event's id": ({"id": f"{'4417' * 99}{PRIVATE}"}, "operation_id"),
 }
 
 
@@ -118,16 +120,16 @@ def test_a_hold_at_an_event_names_fields_and_quotes_nothing_of_the_payload(
     world: World, told: dict[str, Any], field: str
 ) -> None:
     answer = deliver(event(1, **told))
-    kept = [answer.content.decode()]
-    if field:
-        hold = Hold.objects.get()
-        assert [path for path, _ in json.loads(hold.facts)["problems"]] == [field]
-        kept += [hold.facts, hold.title, hold.if_nobody]
-    else:
-        assert answer.status_code == 400  # an operation can't be named so: refused at the door
-        kept += Refusal.objects.values_list("last_sentence", flat=True)
+    hold = Hold.objects.get()
+    assert {path for path, _ in json.loads(hold.facts)["problems"]} == {field}
+    kept = [answer.content.decode(), hold.facts, hold.title, hold.if_nobody]
     kept += Entry.objects.values_list("body", flat=True)
-    assert not [text for text in kept if "4417" in text or "customers" in text or "0441" in text]
+    assert not [text for text in kept if re.search("4417|customers|0441", without_digests(text))]
+
+
+def without_digests(text: str) -> str:
+    """Digests and ids hold any four digits now and then."""
+    return re.sub(r"[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12,}|(op|evt)_[0-9a-z]{26}", "", text)
 
 
 @pytest.mark.parametrize("by", ["another body", "another operation"])
@@ -143,7 +145,7 @@ def test_a_conflict_at_an_event_quotes_nothing_of_either(world: World, by: str) 
     hold = Hold.objects.get(reason="event_conflict")
     assert set(json.loads(hold.facts)) == expected
     kept = [hold.facts, hold.title, *Entry.objects.values_list("body", flat=True)]
-    assert not [text for text in kept if "4417" in text or "customers" in text]
+    assert not [text for text in kept if re.search("4417|customers", without_digests(text))]
 
 
 def test_a_redelivery_after_the_definition_was_mended_starts_it_and_ends_the_hold(world: World) -> None:

@@ -20,7 +20,8 @@ from opsledger.console.forms import by_person
 from opsledger.ledger.actions.change import NewEvidence
 from opsledger.ledger.actions.claim import ClaimedSend, claim_sends
 from opsledger.ledger.actions.destinations import record_access_refused, settle_pause
-from opsledger.ledger.actions.events import EventQuestion, NewEvent, open_event_here, open_event_hold_here
+from opsledger.ledger.actions.event_questions import ask_about_next_body_here
+from opsledger.ledger.actions.events import NewEvent, open_event_here
 from opsledger.ledger.actions.interventions import settle_withdraw
 from opsledger.ledger.actions.open import Opened, open_operations
 from opsledger.ledger.actions.record import Looked, Sent, record_looks, record_sends, record_time_passed
@@ -218,12 +219,7 @@ class Scenes:
                     "application/json",
                 )
                 opened = open_event_here(event, actor="source:shop")
-            open_event_hold_here(
-                EventQuestion(
-                    opened.id, self.desk.team.pk, HoldReason.EVENT_CONFLICT, "Two bodies under one event id"
-                ),
-                actor="source:shop",
-            )
+            ask_about_next_body_here(opened.id, actor="source:shop")
         return Hold.objects.get(event_id=opened.id)
 
     # Replays

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from opsledger.journal.models import Entry
-from opsledger.ledger.actions import destinations, events, interventions, sending
+from opsledger.ledger.actions import destinations, event_questions, interventions, sending
 from opsledger.ledger.actions.deciding import REASON_LENGTH_MAX, By, Refused
 
 BY = By("person:1", "Owner")
@@ -19,7 +19,9 @@ ASKED = {
     "pause a destination": lambda why: destinations.settle_pause(uuid4(), 1, why, BY),
     "let a destination go on": lambda why: destinations.settle_resume(uuid4(), 1, 1.0, why, BY),
     "sending off": lambda why: sending.switch_sending(False, reason=why, by="person:1"),
-    "a question about an event": lambda why: events.settle_event_hold(uuid4(), "dismiss", 1, why, BY),
+    "a question about an event": lambda why: event_questions.settle_event_hold(
+        uuid4(), "dismiss", 1, why, BY
+    ),
 }
 WRITTEN_WRONG = {"none": "", "blank": " \n", "too long": "x" * (REASON_LENGTH_MAX + 1)}
 

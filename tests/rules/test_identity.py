@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from opsledger.lib.ids import parse, public
 from opsledger.rules.identity import (
     KEY_LENGTH_MIN,
     _base32,
@@ -27,6 +28,7 @@ from opsledger.rules.identity import (
     looks_the_same,
     operation_digest,
     refuse_operation_id,
+    refuse_own_id,
     step_identity,
 )
 from opsledger.rules.reading import read_json
@@ -271,6 +273,7 @@ GOOD_IDS = {
     "a version": "pkg@1.2.3",
     "an at sign at the end": "a.b@",
 }
+NUMBER_GIVEN_HERE = "must not read as the number of an operation, op_ and 26 characters: those are given here"
 BAD_IDS = {
     "empty": ("", "must have 1 to 200 characters; this one has 0"),
     "201 characters": ("x" * 201, "must have 1 to 200 characters; this one has 201"),
@@ -309,6 +312,8 @@ BAD_IDS = {
         "+123456789012345",
         "must not hold a + with 8 to 15 digits (a telephone number): no personal data",
     ),
+    "the number of an operation": ("op_00000000000000000000000017", NUMBER_GIVEN_HERE),
+    "the number of the last operation": ("op_7zzzzzzzzzzzzzzzzzzzzzzzzz", NUMBER_GIVEN_HERE),
     "a plus with 8 digits, percent-encoded": (
         "%2b12345678",
         "must not hold a + with 8 to 15 digits (a telephone number): no personal data",
@@ -324,6 +329,19 @@ def test_an_operation_id_may_be(text: str) -> None:
 @pytest.mark.parametrize(("text", "reason"), BAD_IDS.values(), ids=BAD_IDS.keys())
 def test_an_operation_id_is_refused(text: str, reason: str) -> None:
     assert refuse_operation_id(text) == [reason]
+
+
+@UNHURRIED
+@given(
+    st.text(alphabet="0123456789abcdefghijklmnopqrstuvwxyz_A\n١", min_size=25, max_size=27)
+    | st.uuids().map(lambda number: public("op", number)[3:])
+)
+def test_what_reads_as_a_number_is_no_operation_id(body: str) -> None:
+    refused = refuse_operation_id(f"op_{body}") == [NUMBER_GIVEN_HERE]
+    assert refused is (parse("op", f"op_{body}") is not None)
+    assert NUMBER_GIVEN_HERE not in refuse_own_id(
+        f"op_{body}"
+    )  # other things may be named after an operation
 
 
 @UNHURRIED

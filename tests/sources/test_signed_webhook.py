@@ -51,6 +51,7 @@ def test_a_delivery_says_what_happened() -> None:
         flagged=False,
         operation_id="shop:evt_1",
         params={"subject": " Ring \x00"},
+        said='{"data":{"n":1.10,"subject":" Ring \\u0000"},"timestamp":"2026-11-03T11:59:00Z","type":"answered"}',
         projection={
             "type": "answered",
             "timestamp": "2026-11-03T11:59:00Z",
@@ -106,13 +107,51 @@ def test_an_event_without_a_usable_id_is_refused(value: Any) -> None:
     assert reason.startswith("event_id_")
 
 
-def test_an_operation_id_beyond_its_limit_is_refused_and_the_limit_named() -> None:
-    of = source(event_id="body:id")
-    assert told({"id": "x" * 195}, of).operation_id == "shop:" + "x" * 195
-    refusal = answer({"id": "x" * 196}, of)
-    assert isinstance(refusal, Refusal)
-    assert (refusal.reason, "200" in refusal.sentence) == ("operation_id_unusable", True)
-    assert refused({"id": "a\nb"}, of) == (400, "operation_id_unusable")
+UNNAMED: dict[str, tuple[str, dict[str, Any], str]] = {
+    "beyond the limit": ("shop:{event.id}", {"id": "x" * 196}, "must have 1 to 200 characters; this one has 201"),
+    "not printable": ("shop:{event.id}", {"id": "a\nb"}, "must hold printable characters only; this one holds U+000A"),
+    "the number of an operation": (
+        "{event.id}", {"id": "op_00000000000000000000000017"},
+        "must not read as the number of an operation, op_ and 26 characters: those are given here",
+    ),
+    "an address": (
+        "{body.who}", {"id": "1", "who": "jon@doe.example"},
+        "must not hold an e-mail address: no personal data in identities",
+    ),
+    "its value is missing": (
+        "{body.order}", {"id": "1"},
+        "can't be made: the event has no body.order, which its operation is named after",
+    ),
+    "its value is a list": (
+        "{body.order}:{event.id}", {"id": "1", "order": ["7"]},
+        "can't be made: the event has no body.order, which its operation is named after",
+    ),
+    "its value is empty": (
+        "{body.order}", {"id": "1", "order": ""},
+        "can't be made: the event has no body.order, which its operation is named after",
+    ),
+    "its value holds NUL": (
+        "{body.order}", {"id": "1", "order": "a\x00"},
+        "must hold printable characters only; this one holds U+0000",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("template", "raw", "why"), UNNAMED.values(), ids=UNNAMED.keys())
+def test_an_event_whose_operation_can_not_be_named_is_no_refusal_and_says_why(
+    template: str, raw: dict[str, Any], why: str
+) -> None:
+    of = source(event_id="body:id", operation_id=template)
+    one = told(raw, of)
+    assert (one.event_id, one.operation_id, one.unnamed) == (raw["id"], "", (why,))
+    nothing = told(raw, source(event_id="body:id", operation_id=template, topics=["answered"]))
+    assert (nothing.operation_id, nothing.unnamed) == ("", ())
+
+
+def test_an_operation_id_at_its_limit_is_taken_and_values_are_never_looked_at_again() -> None:
+    assert told({"id": "x" * 195}, source(event_id="body:id")).operation_id == "shop:" + "x" * 195
+    of = source(event_id="body:id", operation_id="{body.order}")
+    assert told({"id": "1", "order": "{event.id}"}, of).operation_id == "{event.id}"
 
 
 @pytest.mark.parametrize(
@@ -129,12 +168,6 @@ def test_values_put_together_never_meet(first: tuple[str, str], second: tuple[st
     of = source(event_id="body:id", operation_id="{body.shop}:{event.id}")
     ids = [told({"shop": shop, "id": name}, of).operation_id for shop, name in (first, second)]
     assert ids[0] != ids[1]
-
-
-def test_a_value_that_the_operation_is_named_after_must_be_there() -> None:
-    of = source(event_id="body:id", operation_id="{body.order}")
-    assert refused({"id": "1"}, of) == (400, "operation_id_missing")
-    assert told({"id": "1", "order": "{event.id}"}, of).operation_id == "{event.id}"
 
 
 # Topics and parameters

@@ -10,6 +10,11 @@ from pydantic import Field
 from opsledger.api.answer_shapes.answer import Answer
 from opsledger.api.answer_shapes.holds import HoldOfRecord
 
+_STANDS = Field(
+    default=None,
+    description="With `same`: what was told otherwise this time. As it is recorded, it stands: read the operation.",
+)
+
 
 class Recorded(Answer):
     id: str = Field(description="`op_…`, given by us; used in all paths.")
@@ -19,6 +24,7 @@ class Recorded(Answer):
         description="`same`: it was recorded before; nothing changed."
     )
     url: str
+    stands: list[str] | None = _STANDS
 
 
 class ErrorField(Answer):
@@ -35,6 +41,7 @@ class BatchItem(Answer):
     state: str | None = None
     result: Literal["recorded", "same"] | None = None
     url: str | None = None
+    stands: list[str] | None = _STANDS
     code: str | None = None
     detail: str | None = None
     todo: str | None = None

@@ -39,15 +39,18 @@ class NewOperation(Shape):
         default=None, description="Another event of the same action is added, without a conflict."
     )
     owner: Text | None = Field(
-        default=None, max_length=254, description="The sign-in name of the person who is to answer for it."
+        default=None,
+        max_length=254,
+        description="The sign-in name of the person who is to answer for it. Once recorded, it stands.",
     )
     replaces: Text | None = Field(
         default=None,
         max_length=200,
-        description="`op_…` or your own id of the settled operation that this replaces.",
+        description="`op_…` or your own id of the settled operation that this replaces. One other replaces it, no second.",
     )
     not_after: Time | None = Field(
-        default=None, description="Past this moment nothing is sent for the first time; a person is asked."
+        default=None,
+        description="Past this moment nothing is sent for the first time; a person is asked. Once recorded, it stands.",
     )
 
 

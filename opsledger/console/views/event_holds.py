@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from uuid import UUID
 
 from django.contrib import messages
 from django.http import Http404, HttpResponse
@@ -23,16 +24,22 @@ from opsledger.console.templatetags.ops import words_of_span
 from opsledger.console.wording.knowledge import what_we_know
 from opsledger.console.wording.questions import question
 from opsledger.ledger.actions.deciding import Refused, Stale
-from opsledger.ledger.actions.events import EVENT_ANSWERS, FIRST_STANDS, RECORDED_APART, settle_event_hold
+from opsledger.ledger.actions.event_questions import (
+    EVENT_ANSWERS,
+    FIRST_STANDS,
+    RECORDED_APART,
+    settle_event_hold,
+)
 from opsledger.ledger.actions.reveal import record_revealed
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Hold
 from opsledger.ledger.queries import holds
 from opsledger.ledger.queries.hold_lines import line_of
 from opsledger.ledger.queries.if_nobody import outlooks
-from opsledger.ledger.queries.operations import find_id
+from opsledger.ledger.queries.names import find_named
 from opsledger.ledger.queries.timeline import names_of
 from opsledger.lib import ids
+from opsledger.rules.states import HoldReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,23 @@ class EventAnswer:
     consequence: str
 
 
-def event_answers() -> list[EventAnswer]:
+def event_answers(reason: str) -> list[EventAnswer]:
+    if reason == HoldReason.DATA_MISSING:
+        return [
+            EventAnswer(
+                FIRST_STANDS,
+                _("Nothing follows from this event"),
+                _("The question ends. Delivered again, the event starts nothing; its body stays on file."),
+            ),
+            EventAnswer(
+                RECORDED_APART,
+                _("An operation was recorded apart"),
+                _(
+                    "The question ends, and names the operation that you give: it was recorded for this event"
+                    " through the API, under an id of its own. Nothing is sent from here."
+                ),
+            ),
+        ]
     return [
         EventAnswer(
             FIRST_STANDS,
@@ -83,7 +106,8 @@ def event_page(
         "why_reveal": why_not(roles, Permission.REVEAL, team),
         "question": question(known) if known else "",
         "knows": what_we_know(known) if known else "",
-        "answers": event_answers() if may_settle and line else [],
+        "answers": event_answers(row.reason) if may_settle and line else [],
+        "problems": json.loads(row.facts).get("problems", []) if line else [],
         "why_not": "" if may_settle else why_not(roles, Permission.SETTLE, team),
         "may_assign": allowed(roles, Permission.ASSIGN),
         "people": people_of(team),
@@ -104,10 +128,11 @@ def event_page(
 
 
 def _bodies(row: Hold, deliveries: list[holds.DeliveryLine], reveal: bool) -> list[BodyRow]:
-    """The first delivery beside the first that brought another body, or by itself."""
+    """The first delivery beside the one in question, or beside the first that brought another body, or by itself."""
     if row.event is None or not deliveries:
         return []
-    other = next((one for one in deliveries if one.conflict), deliveries[0])
+    waiting = (one for one in deliveries if one.conflict)
+    other = holds.asked_about(row) or next(waiting, deliveries[0])
     return compared_bodies(deliveries[0].content, other.content, holds.plain_paths(row.event), reveal=reveal)
 
 
@@ -137,7 +162,7 @@ def settle_event(request: ConsoleRequest, row: Hold) -> HttpResponse:
             raise Refused(_("Choose one of the answers."), field="answer")
         operation_id = _named_operation(request, row) if answer == RECORDED_APART else None
         version = int(request.POST.get("version", "0")[:9] or 0)
-        settle_event_hold(
+        following = settle_event_hold(
             row.pk,
             answer,
             version,
@@ -152,14 +177,15 @@ def settle_event(request: ConsoleRequest, row: Hold) -> HttpResponse:
         field = why.field if isinstance(why, Refused) else "form"
         said = why.why if isinstance(why, Refused) else _("Reload the page and try again.")
         return event_page(request, row, errors={field or "form": said}, status=422)
+    if following is not None:
+        messages.success(request, _("Recorded. This event came with yet another body: that is asked now."))
+        return see_other(reverse("hold", args=[ids.public("hold", following)]))
     messages.success(request, _("Recorded. The question has ended."))
     return see_other(reverse("inbox"))
 
 
-def _named_operation(request: ConsoleRequest, row: Hold) -> Any:
-    text = request.POST.get("operation", "")
-    number = ids.parse("op", text)
-    found = find_id(row.team_id, own="" if number else text, number=number) if text else None
+def _named_operation(request: ConsoleRequest, row: Hold) -> UUID:
+    found = find_named(row.team_id, request.POST.get("operation", ""))
     if found is None:
         raise Refused(_("There is no such operation in this team."), field="operation")
     return found

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from opsledger.ledger.queries.names import find_named
 from opsledger.ledger.queries.operation_filter import OperationFilter
-from opsledger.ledger.queries.operations import find_id, page_of
-from opsledger.lib import ids
+from opsledger.ledger.queries.operations import page_of
 
 
 def single_hit(text: str, team_id: UUID) -> UUID | None:
@@ -14,8 +14,7 @@ def single_hit(text: str, team_id: UUID) -> UUID | None:
 
     Identifiers are compared byte for byte. Text that names two different operations names none.
     """
-    number = ids.parse("op", text)
-    hits = {find_id(team_id, number=number) if number else None, find_id(team_id, own=text)}
+    hits = {find_named(team_id, text)}
     for asked in (OperationFilter(reference=text, limit=2), OperationFilter(event_id=text, limit=2)):
         hits |= {line.id for line in page_of(team_id, asked).lines}
     hits.discard(None)

@@ -29,7 +29,8 @@ from opsledger.ledger.rendering import read_params
 from opsledger.rules.building import Problem
 from opsledger.rules.content import AuthorKind, VersionState, check_version
 from opsledger.rules.definitions import WorkflowDefinition
-from opsledger.rules.identity import canonical_json, refuse_operation_id
+from opsledger.rules.identity import canonical_json, refuse_own_id
+from opsledger.rules.reading import can_be_kept
 from opsledger.rules.record import Operation
 from opsledger.rules.revisions import may_be_revised, moved_to_content
 from opsledger.rules.settling import Moment
@@ -91,24 +92,88 @@ def open_version_here(team_id: UUID, proposal: Proposal, by: By, *, reuses: bool
 
     `reuses`: fields that equal the newest usable version's are that version, whoever wrote them.
     """
-    workflow, definition_id = _workflow(team_id, proposal)
+    try:
+        read = read_proposal(team_id, proposal)
+    except BadContent:
+        known = _told_before(team_id, proposal, by)
+        if known is None:
+            raise
+        return _opened(known, new=False)
+    return open_read_version_here(team_id, read, by, reuses=reuses)
+
+
+def _told_before(team_id: UUID, proposal: Proposal, by: By) -> ContentVersion | None:
+    """The version that this proposal was under its key, although its workflow or its author would be refused by now."""
+    texts = (proposal.content_id, proposal.client_key or "", proposal.author)
+    if not proposal.client_key or not all(map(can_be_kept, texts)):
+        return None
+    known = ContentVersion.objects.select_related("author_person").filter(
+        team_id=team_id, content_id=proposal.content_id, requested_by=by.actor, client_key=proposal.client_key
+    ).first()  # fmt: skip
+    if known is None or known.workflow.slug != proposal.workflow:
+        return None
+    text = canonical_json({name: value for name, value in proposal.fields.items() if value is not None})
+    wrote = proposal.author.strip()
+    writer = known.author_person.email if known.author_person else known.author
+    same = (
+        hashlib.sha256(text.encode()).digest() == bytes(known.digest)
+        and known.author_kind == proposal.author_kind.value
+        and writer == (wrote.lower() if known.author_person else wrote)
+        and proposal.origin.strip() in {"", known.origin}
+    )
+    return known if same else None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadProposal:
+    """A proposal that fits its workflow. Whether it fits its content is checked where that is locked."""
+
+    proposal: Proposal
+    definition: WorkflowDefinition
+    workflow_id: UUID
+    author: Person | None
+    kept: Mapping[str, Any]  # its fields
+    text: str  # as they are stored
+    digest: bytes
+
+    def check_against(self, workflow_id: UUID | None, before: Mapping[str, Any] | None) -> None:
+        """BadContent where its content belongs to another workflow, or has other values in locked fields.
+
+        `before`: the newest version's fields. None of both while there is none.
+        """
+        if workflow_id not in {None, self.workflow_id}:
+            raise BadContent(
+                ("workflow", "is another one than this content's; its fields belong to that one")
+            )
+        wrong = check_version(self.definition, self.kept, before)[1] if before is not None else []
+        if wrong:
+            raise BadContent(*wrong)
+
+
+def read_proposal(team_id: UUID, proposal: Proposal) -> ReadProposal:
+    """Reads only. BadContent names what can't be taken, whatever its content is."""
+    workflow, workflow_id = _workflow(team_id, proposal)
     kept, problems = check_version(workflow, proposal.fields, None)
     if problems := [*_wrong_words(proposal), *problems]:
         raise BadContent(*problems)
-    author = _author(team_id, proposal, by)
-    content = lock_content(team_id, proposal.content_id, definition_id)
-    if content.workflow_id != definition_id:
-        raise BadContent(("workflow", "is another one than this content's; its fields belong to that one"))
-    newest = content.versions.order_by("-number").first()
     text = canonical_json(kept)
     digest = hashlib.sha256(text.encode()).digest()
-    again = _again(content, newest, proposal, digest, author, by, reuses=reuses)
+    author = _author(team_id, proposal)
+    return ReadProposal(proposal, workflow, workflow_id, author, kept, text, digest)
+
+
+def open_read_version_here(
+    team_id: UUID, read: ReadProposal, by: By, *, reuses: bool = False
+) -> OpenedVersion:
+    proposal, author = read.proposal, read.author
+    content = lock_content(team_id, proposal.content_id, read.workflow_id)
+    read.check_against(content.workflow_id, None)
+    newest = content.versions.order_by("-number").first()
+    again = _again(content, newest, proposal, read.digest, author, by, reuses=reuses)
     if again is not None:
         return _opened(again, new=False)
-    _, wrong = check_version(workflow, kept, read_params(newest.body) if newest else None)
-    if wrong:
-        raise BadContent(*wrong)
-    return _opened(_write(content, newest, proposal, by, author, text, digest), new=True)
+    read.check_against(content.workflow_id, read_params(newest.body) if newest else None)
+    return _opened(_write(content, newest, proposal, by, author, read.text, read.digest), new=True)
 
 
 def _workflow(team_id: UUID, proposal: Proposal) -> tuple[WorkflowDefinition, UUID]:
@@ -126,7 +191,7 @@ def _workflow(team_id: UUID, proposal: Proposal) -> tuple[WorkflowDefinition, UU
 
 
 def _wrong_words(proposal: Proposal) -> list[Problem]:
-    problems = [("content_id", why) for why in refuse_operation_id(proposal.content_id)]
+    problems = [("content_id", why) for why in refuse_own_id(proposal.content_id)]
     if not 1 <= len(proposal.author.strip()) <= NAME_LENGTH_MAX:
         problems.append(("author.name", f"must have 1 to {NAME_LENGTH_MAX} characters"))
     if len(proposal.origin) > ORIGIN_LENGTH_MAX or "\x00" in proposal.origin:
@@ -136,7 +201,7 @@ def _wrong_words(proposal: Proposal) -> list[Problem]:
     return problems
 
 
-def _author(team_id: UUID, proposal: Proposal, by: By) -> Person | None:
+def _author(team_id: UUID, proposal: Proposal) -> Person | None:
     """The person who wrote it: somebody of the team, who then may not approve it."""
     if proposal.author_kind is not AuthorKind.PERSON:
         return None

@@ -2,40 +2,31 @@
 
 1. INSERT … ON CONFLICT DO NOTHING: the unique key of source and event id decides who is first.
 2. No row back: a second statement counts the delivery on the event that is there.
-3. The same event id with another body is never merged and never guessed about: a hold asks a person.
+3. The same event id with another body is never merged and never guessed about: a hold asks a person (`event_questions`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import connection
 
-from opsledger.journal.append import Line, append, body, keep_text
+from opsledger.journal.append import Line, append, body
 from opsledger.ledger import assignment
-from opsledger.ledger.actions.deciding import By, Refused, Stale, check_reason
 from opsledger.ledger.clock import database_now
-from opsledger.ledger.models import Definition, Hold, Operation
-from opsledger.lib.ids import new_id
+from opsledger.ledger.models import Definition
+from opsledger.lib.ids import new_id, new_ids
 from opsledger.rules.identity import dedupe_key
 from opsledger.rules.states import HoldReason
 
 DUE_SECONDS = 4 * 3600
 _NAMED_ONLY = bytes(32)  # the digest of an event that an automation named and no delivery has brought yet
-
-
-class UnknownSource(LookupError):
-    """An event that can't be named; `field` says which part is wrong."""
-
-    def __init__(self, why: str, field: str) -> None:
-        super().__init__(why)
-        self.field = field
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +52,10 @@ class NewEvent:
 @dataclass(frozen=True, slots=True)
 class OpenedEvent:
     id: UUID
-    new: bool  # nobody had told of it before
+    new: bool  # no delivery had told of it before; an automation may have named it
     conflict: bool = False  # the id is known with another body
-    unjudged: bool = False  # such a conflict that no person has seen yet
     delivery_count: int = 1
+    hold_id: UUID | None = None  # of such a conflict: the question in which its body was asked about
 
 
 def open_event_here(event: NewEvent, *, actor: str) -> OpenedEvent:
@@ -79,9 +70,9 @@ def open_event_here(event: NewEvent, *, actor: str) -> OpenedEvent:
     opened = OpenedEvent(made, new=True) if made else _count_delivery(event, key, digest, body_id)
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO ledger_delivery (id, event_id, received_at, body_id, secret_name, conflict)"
-            " VALUES (%s, %s, now(), %s, %s, %s)",
-            [new_id(), opened.id, body_id, event.secret_name, opened.conflict],
+            "INSERT INTO ledger_delivery (id, event_id, received_at, body_id, digest, secret_name, conflict, hold_id)"
+            " VALUES (%s, %s, now(), %s, %s, %s, %s, %s)",
+            [new_id(), opened.id, body_id, digest, event.secret_name, opened.conflict, opened.hold_id],
         )
     if opened.new:
         append([Line("event", opened.id, "event_received", actor, body({"digest": digest.hex()}))])
@@ -124,22 +115,30 @@ def _insert(event: NewEvent, key: bytes, digest: bytes) -> UUID | None:
         return row[0] if row else None
 
 
+# What was there before is read where it is locked: an update tells only what it has made of it.
 _COUNT = """
-UPDATE ledger_event SET
-    delivery_count = delivery_count + CASE WHEN digest = %(named)s THEN 0 ELSE 1 END,
-    digest = CASE WHEN digest = %(named)s THEN %(digest)s ELSE digest END,
-    source_version_id = CASE WHEN digest = %(named)s THEN %(version)s::uuid ELSE source_version_id END,
-    topic = CASE WHEN digest = %(named)s THEN %(topic)s ELSE topic END,
-    occurred_at = CASE WHEN digest = %(named)s THEN %(occurred_at)s::timestamptz ELSE occurred_at END,
-    occurred_text = CASE WHEN digest = %(named)s THEN %(occurred_text)s ELSE occurred_text END,
-    occurred_flagged = CASE WHEN digest = %(named)s THEN %(occurred_flagged)s ELSE occurred_flagged END,
-    projection = CASE WHEN digest = %(named)s THEN %(projection)s ELSE projection END
- WHERE source_id = %(source)s AND event_key = %(key)s RETURNING id, digest, delivery_count
+WITH known AS (SELECT id, digest = %(named)s AS named FROM ledger_event
+                WHERE source_id = %(source)s AND event_key = %(key)s FOR NO KEY UPDATE)
+UPDATE ledger_event e SET
+    delivery_count = delivery_count + CASE WHEN named THEN 0 ELSE 1 END,
+    digest = CASE WHEN named THEN %(digest)s ELSE digest END,
+    source_version_id = CASE WHEN named THEN %(version)s::uuid ELSE source_version_id END,
+    topic = CASE WHEN named THEN %(topic)s ELSE topic END,
+    occurred_at = CASE WHEN named THEN %(occurred_at)s::timestamptz ELSE occurred_at END,
+    occurred_text = CASE WHEN named THEN %(occurred_text)s ELSE occurred_text END,
+    occurred_flagged = CASE WHEN named THEN %(occurred_flagged)s ELSE occurred_flagged END,
+    projection = CASE WHEN named THEN %(projection)s ELSE projection END
+  FROM known WHERE e.id = known.id RETURNING e.id, named, digest, delivery_count
+"""
+# The same bytes are the same body, also where an earlier release took the digest over something else of it, or took none.
+_TOLD_BEFORE = """
+SELECT conflict, hold_id FROM ledger_delivery WHERE event_id = %s AND (digest = %s OR body_id = %s)
+ ORDER BY conflict, hold_id IS NULL, id LIMIT 1
 """
 
 
 def _count_delivery(event: NewEvent, key: bytes, digest: bytes, body_id: int) -> OpenedEvent:
-    """Counts a delivery of an event that is there. The first one of an event that was only named fills it in."""
+    """Counts a delivery of an event that is there. The first one of an event that was only named fills it in, and is new."""
     with connection.cursor() as cursor:
         cursor.execute(
             _COUNT,
@@ -150,39 +149,84 @@ def _count_delivery(event: NewEvent, key: bytes, digest: bytes, body_id: int) ->
                 "source": event.source_id, "key": key,
             },
         )  # fmt: skip
-        event_id, known, count = cursor.fetchone()
-        conflict = bytes(known) != digest
-        unjudged = False
-        if conflict:
-            cursor.execute(
-                "SELECT 1 FROM ledger_delivery WHERE event_id = %s AND body_id = %s LIMIT 1",
-                [event_id, body_id],
-            )
-            unjudged = cursor.fetchone() is None
-    return OpenedEvent(event_id, False, conflict, unjudged, count)
+        event_id, named, known, count = cursor.fetchone()
+        if bytes(known) == digest:
+            return OpenedEvent(event_id, named, delivery_count=count)
+        cursor.execute(_TOLD_BEFORE, [event_id, digest, body_id])
+        conflict, hold_id = cursor.fetchone() or (True, None)
+    return OpenedEvent(event_id, False, conflict, count, hold_id)
 
 
-def open_named_event_here(team_id: UUID, source: str, event_id: str, *, actor: str) -> UUID:
-    """The event that an automation names; noted when no delivery has brought it. UnknownSource when it can't be."""
-    found = Definition.objects.filter(team_id=team_id, kind="source", slug=source, current__isnull=False)
-    row = found.values_list("pk", "current_id").first()
-    if row is None:
-        raise UnknownSource("is not a source of this team", "source")
-    key, made = dedupe_key(str(row[0]), event_id), new_id()
+@dataclass(frozen=True, slots=True, order=True)
+class EventName:
+    """An event by the name that its source gave it. They are noted in this order, whoever names them."""
+
+    source_id: UUID
+    key: bytes
+    event_id: str = field(compare=False)
+    source_version_id: UUID = field(compare=False)
+
+
+def event_names(team_id: UUID, named: Iterable[tuple[str, str]]) -> dict[tuple[str, str], EventName]:
+    """By source and event id; what names no source of this team is left out. Reads only."""
+    wanted = set(named)
+    if not wanted:
+        return {}
+    rows = Definition.objects.filter(
+        team_id=team_id, kind="source", slug__in={source for source, _ in wanted}, current__isnull=False
+    )
+    sources = {slug: rest for slug, *rest in rows.values_list("slug", "pk", "current_id")}
+    return {
+        (source, own): EventName(sources[source][0], dedupe_key(str(sources[source][0]), own), own, sources[source][1])
+        for source, own in wanted
+        if source in sources
+    }  # fmt: skip
+
+
+def open_named_events_here(team_id: UUID, names: Iterable[EventName], *, actor: str) -> dict[EventName, UUID]:
+    """The events that an automation names; those that no delivery has brought are noted.
+
+    They are written in one order, whoever names them: two calls with the same new ones wait for each other, never in a ring.
+    """
+    wanted = sorted(set(names))
+    if not wanted:
+        return {}
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO ledger_event (id, team_id, source_id, source_version_id, event_id, event_key, digest, topic,"
-            " occurred_text, occurred_flagged, received_at, delivery_count, projection)"
-            " VALUES (%s, %s, %s, %s, %s, %s, %s, '', '', false, now(), 1, '')"
-            " ON CONFLICT (source_id, event_key) DO NOTHING RETURNING id",
-            [made, team_id, row[0], row[1], event_id, key, _NAMED_ONLY],
+            _NAME,
+            {
+                "ids": new_ids(len(wanted)),
+                "team": team_id,
+                "sources": [one.source_id for one in wanted],
+                "versions": [one.source_version_id for one in wanted],
+                "event_ids": [one.event_id for one in wanted],
+                "keys": [one.key for one in wanted],
+                "named": _NAMED_ONLY,
+            },
         )
-        if cursor.fetchone():
-            append([Line("event", made, "event_named", actor, body({}))])
-            return made
-        cursor.execute("SELECT id FROM ledger_event WHERE source_id = %s AND event_key = %s", [row[0], key])
-        known: UUID = cursor.fetchone()[0]
-        return known
+        made = {(row[0], bytes(row[1])): row[2] for row in cursor.fetchall()}
+        append(Line("event", event_id, "event_named", actor, body({})) for event_id in made.values())
+        others = [one for one in wanted if (one.source_id, one.key) not in made]
+        if others:
+            cursor.execute(_NAMED, [[one.source_id for one in others], [one.key for one in others]])
+            made |= {(row[0], bytes(row[1])): row[2] for row in cursor.fetchall()}
+    return {one: made[one.source_id, one.key] for one in wanted}
+
+
+_NAME = """
+INSERT INTO ledger_event (id, team_id, source_id, source_version_id, event_id, event_key, digest, topic,
+                          occurred_text, occurred_flagged, received_at, delivery_count, projection)
+SELECT w.id, %(team)s, w.source_id, w.version_id, w.event_id, w.key, %(named)s, '', '', false, now(), 1, ''
+  FROM unnest(%(ids)s::uuid[], %(sources)s::uuid[], %(versions)s::uuid[], %(event_ids)s::text[], %(keys)s::bytea[])
+       WITH ORDINALITY AS w(id, source_id, version_id, event_id, key, place)
+ ORDER BY w.place
+ON CONFLICT (source_id, event_key) DO NOTHING RETURNING source_id, event_key, id
+"""
+_NAMED = """
+SELECT e.source_id, e.event_key, e.id
+  FROM unnest(%s::uuid[], %s::bytea[]) AS w(source_id, key)
+  JOIN ledger_event e ON e.source_id = w.source_id AND e.event_key = w.key
+"""
 
 
 # Holds at an event
@@ -205,8 +249,8 @@ _IF_NOBODY = {
 }
 
 
-def open_event_hold_here(question: EventQuestion, *, actor: str) -> bool:
-    """Asks a person about an event, inside the caller's transaction. False when it is being asked already."""
+def open_event_hold_here(question: EventQuestion, *, actor: str) -> UUID | None:
+    """Asks a person about an event, inside the caller's transaction. None when something is being asked already."""
     now, hold_id = database_now(), new_id()
     given = assignment.given_to(question.team_id, "", "", question.reason.value)
     with connection.cursor() as cursor:
@@ -223,71 +267,12 @@ def open_event_hold_here(question: EventQuestion, *, actor: str) -> bool:
             ],
         )  # fmt: skip
         if cursor.fetchone() is None:
-            return False
+            return None
     by_rule = assignment.told_of([{"id": str(hold_id), "given": assignment.told(given)}])
-    facts = {"hold": str(hold_id), "reason_of_hold": question.reason.value, **by_rule}
+    asked = {name: question.facts[name] for name in ("other_body",) if name in question.facts}
+    facts = {"hold": str(hold_id), "reason_of_hold": question.reason.value, **asked, **by_rule}
     append([Line("event", question.event_id, "event_held", actor, body(facts))])
-    return True
-
-
-def close_event_holds_here(event_id: UUID, reason: HoldReason, *, actor: str) -> None:
-    """Ends the question by evidence: what was missing has come."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE ledger_hold SET closed_at = now(), closed_by = 'evidence', version = version + 1"
-            " WHERE event_id = %s AND reason = %s AND closed_at IS NULL RETURNING id",
-            [event_id, reason.value],
-        )
-        closed = [row[0] for row in cursor.fetchall()]
-    append(
-        Line("event", event_id, "event_hold_ended", actor, body({"hold": str(one), "by": "evidence"}))
-        for one in closed
-    )
-
-
-def is_held(event_id: UUID) -> bool:
-    return Hold.objects.filter(event_id=event_id, closed_at__isnull=True).exists()
-
-
-def judged_before(event_id: UUID) -> bool:
-    """Whether a person has decided about this event: then a redelivery starts nothing by itself."""
-    return Hold.objects.filter(event_id=event_id, closed_by__startswith="person:").exists()
-
-
-FIRST_STANDS, RECORDED_APART = "first_stands", "recorded_apart"
-EVENT_ANSWERS = (FIRST_STANDS, RECORDED_APART)
-
-
-def settle_event_hold(
-    hold_id: UUID, answer: str, version: int, reason: str, by: By, *, operation: UUID | None = None
-) -> None:
-    """A person's answer about an event: nothing follows from it, or an operation that was recorded apart does.
-
-    1. The hold's row is locked (FOR UPDATE on ledger_hold) and read again.
-    2. Another version than the one decided on, or closed: Stale, nothing is written.
-    3. The hold ends; answer, reason and journal line are written together. The event itself never changes.
-    """
-    check_reason(reason)
-    if answer not in EVENT_ANSWERS:
-        raise Refused(f"Answer with one of: {', '.join(EVENT_ANSWERS)}.", field="answer")
-    if (answer == RECORDED_APART) != (operation is not None):
-        raise Refused(f"Name the operation with {RECORDED_APART}, and only then.", field="operation")
-    with transaction.atomic(durable=True):
-        hold = Hold.objects.select_for_update(of=("self",)).get(pk=hold_id)
-        if hold.event_id is None:
-            raise Refused("This hold is not about an event; it is settled where it belongs.")
-        if hold.version != version or hold.closed_at is not None:
-            raise Stale(hold)
-        if operation and not Operation.objects.filter(pk=operation, team_id=hold.team_id).exists():
-            raise Refused("There is no such operation in this team.", field="operation")
-        Hold.objects.filter(pk=hold_id).update(
-            closed_at=database_now(), closed_by=by.actor, answer=answer, version=version + 1
-        )
-        facts = {"hold": str(hold_id), "answer": answer, "hold_version": version,
-                 "reason": keep_text(hold.event_id, reason)}  # fmt: skip
-        if operation:
-            facts["operation"] = str(operation)
-        append([Line("event", hold.event_id, "answered", by.actor, body(facts))])
+    return hold_id
 
 
 # What was refused at the door

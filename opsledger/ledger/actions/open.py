@@ -9,14 +9,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
 
 from opsledger.journal.append import Line, append, body
-from opsledger.ledger import rendering
 from opsledger.ledger.actions.change import Changed, name_unapprovable
 from opsledger.ledger.actions.moulds import Casting
 from opsledger.ledger.actions.new_operations import (
@@ -25,31 +24,28 @@ from opsledger.ledger.actions.new_operations import (
     ShownContent,
     begin,
     columns_of,
-    content_part_of,
     row_of,
 )
+from opsledger.ledger.actions.opened import Opened, compare, known_of
 from opsledger.ledger.actions.together import Together
 from opsledger.ledger.clock import lately_now
-from opsledger.ledger.definitions import workflow
 from opsledger.ledger.records import Loaded, lock
 from opsledger.ledger.sql import statement
 from opsledger.lib.ids import supply
-from opsledger.rules.identity import canonical_json, operation_digest
 
 FEW = 8  # rows of one caller; more of them are a batch by themselves
 TOGETHER_MAX = 64
 _IDS_EACH = 3  # an operation and two steps: made at once
 
-__all__ = ["NewOperation", "Opened", "ShownContent", "open_operations", "open_operations_here"]
-
-
-class Opened(NamedTuple):
-    """What became of one: `new`, `same` again, or a conflict in `differs`."""
-
-    id: UUID
-    state: str
-    new: bool
-    differs: tuple[str, ...] = ()
+__all__ = [
+    "Link",
+    "NewOperation",
+    "Opened",
+    "ShownContent",
+    "add_events_here",
+    "open_operations",
+    "open_operations_here",
+]
 
 
 def open_operations(wanted: Sequence[NewOperation]) -> list[Opened]:
@@ -72,13 +68,25 @@ def open_operations_here(wanted: Sequence[NewOperation]) -> list[Opened]:
 
 def _open(wanted: Sequence[NewOperation], rows: Sequence[Row]) -> list[Opened]:
     new = _insert(rows)
-    answers = [Opened(row.id, row.state, True) if row.id in new else None for row in rows]
-    again = [index for index, answer in enumerate(answers) if answer is None]
-    known = _known([wanted[index] for index in again])
-    for index in again:
-        answers[index] = _compare(wanted[index], rows[index], known)
-    _add_events(wanted, answers)
-    return [answer for answer in answers if answer is not None]
+    known = known_of(
+        (one.team_id, one.operation_id) for one, row in zip(wanted, rows, strict=True) if row.id not in new
+    )
+    answers = [
+        Opened(row.id, row.state, True)
+        if row.id in new
+        else compare(one, known[one.team_id, one.operation_id], row.digest)
+        for one, row in zip(wanted, rows, strict=True)
+    ]
+    links = [
+        Link(answer.id, one.event_id, one.actor, answer.new)
+        for one, answer in zip(wanted, answers, strict=True)
+        if one.event_id is not None and not answer.differs
+    ]
+    again = [link.operation_id for link in links if not link.new]
+    if again:
+        lock(again)  # in the order of their ids, as every writer does
+    add_events_here(links)
+    return answers
 
 
 def _rows(wanted: Sequence[NewOperation]) -> list[Row]:
@@ -121,63 +129,43 @@ def _write(rows: Sequence[Row]) -> set[UUID]:
 _insert_together = Together(_write, most=TOGETHER_MAX)
 
 
-def _known(again: Sequence[NewOperation]) -> dict[tuple[UUID, str], Any]:
-    if not again:
-        return {}
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT o.team_id, o.operation_id, o.id, o.state, o.digest, o.workflow_slug, p.params"
-            " FROM ledger_operation o JOIN ledger_operationparams p ON p.operation_id = o.id"
-            " JOIN unnest(%s::uuid[], %s::text[]) AS w(team_id, operation_id)"
-            " ON w.team_id = o.team_id AND w.operation_id = o.operation_id",
-            [[one.team_id for one in again], [one.operation_id for one in again]],
-        )
-        return {(row[0], row[1]): row[2:] for row in cursor.fetchall()}
+class Link(NamedTuple):
+    """An event that belongs to an operation."""
+
+    operation_id: UUID
+    event_id: UUID
+    actor: str
+    new: bool  # the operation is recorded in this transaction, by this event
 
 
-def _compare(one: NewOperation, row: Row, known: Mapping[tuple[UUID, str], Any]) -> Opened:
-    found_id, state, digest, workflow_slug, params = known[(one.team_id, one.operation_id)]
-    if bytes(digest) == row.digest:
-        return Opened(found_id, state, False)
-    differs = [] if workflow_slug == workflow(one.workflow_version_id).slug else ["workflow"]
-    if operation_digest(workflow_slug, params, content_part_of(one)) != bytes(digest):
-        differs.append("content")
-    ours, theirs = rendering.read_params(params), rendering.read_params(row.params)
-    differs += [
-        f"params.{name}"
-        for name in sorted({*ours, *theirs})
-        if _written(ours, name) != _written(theirs, name)
-    ]
-    return Opened(found_id, state, False, tuple(differs) or ("params",))
+def add_events_here(links: Sequence[Link]) -> None:
+    """Links each event to its operation; another event of the same action is added without a conflict.
 
-
-def _written(params: Mapping[str, Any], name: str) -> str | None:
-    """A parameter as it is written: 1.10 and 1.1 are equal numbers, and two texts."""
-    return canonical_json(params[name]) if name in params else None
-
-
-def _add_events(wanted: Sequence[NewOperation], answers: Sequence[Opened | None]) -> None:
-    """Links each event to its operation; another event of the same action is added without a conflict."""
-    links = [
-        (answer, one)
-        for one, answer in zip(wanted, answers, strict=True)
-        if answer is not None and one.event_id is not None and not answer.differs
-    ]
+    Operations that are not new are locked before (FOR UPDATE on ledger_operation, ordered by id).
+    """
     if not links:
         return
-    lock(answer.id for answer, _ in links)  # in the order of their ids, as every writer does
     with connection.cursor() as cursor:
         cursor.execute(
-            "WITH linked AS (INSERT INTO ledger_operationevent (operation_id, event_id, added_at)"
-            " SELECT o, e, now() FROM unnest(%s::uuid[], %s::uuid[]) AS w(o, e)"
-            " ON CONFLICT (operation_id, event_id) DO NOTHING RETURNING operation_id, event_id)"
-            " UPDATE ledger_operation o SET event_count = event_count + 1, updated_at = now()"
-            " FROM linked WHERE o.id = linked.operation_id RETURNING linked.operation_id, linked.event_id",
-            [[answer.id for answer, _ in links], [one.event_id for _, one in links]],
+            _ADD_EVENTS, [[link.operation_id for link in links], [link.event_id for link in links]]
         )
         added = set(cursor.fetchall())
-    append(
-        Line("operation", answer.id, "event_added", one.actor, body({"event": str(one.event_id)}))
-        for answer, one in links
-        if (answer.id, one.event_id) in added and not answer.new
+    lines = dict.fromkeys(
+        Line("operation", link.operation_id, "event_added", link.actor, body({"event": str(link.event_id)}))
+        for link in links
+        if (link.operation_id, link.event_id) in added and not link.new
     )
+    append(lines)
+
+
+_ADD_EVENTS = """
+WITH linked AS (
+    INSERT INTO ledger_operationevent (operation_id, event_id, added_at)
+    SELECT o, e, now() FROM unnest(%s::uuid[], %s::uuid[]) AS w(o, e)
+    ON CONFLICT (operation_id, event_id) DO NOTHING RETURNING operation_id, event_id
+), counted AS (
+    UPDATE ledger_operation o SET event_count = event_count + n, updated_at = now()
+      FROM (SELECT operation_id, count(*) AS n FROM linked GROUP BY operation_id) l WHERE o.id = l.operation_id
+)
+SELECT operation_id, event_id FROM linked
+"""

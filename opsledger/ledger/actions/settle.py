@@ -21,9 +21,8 @@ from opsledger.ledger.actions.references import once_more, references_of, taken_
 from opsledger.ledger.approvals import replaced_by
 from opsledger.ledger.definitions import reference_key
 from opsledger.ledger.models import ContentVersion, Hold
-from opsledger.ledger.models import Operation as OperationRow
+from opsledger.ledger.queries.names import find_named
 from opsledger.ledger.records import Loaded, lock
-from opsledger.lib.ids import parse
 from opsledger.rules.answers import REVISES, SENDS_AGAIN, Answer, Given, answered
 from opsledger.rules.record import Act, Operation
 from opsledger.rules.settling import Moment, NotNow
@@ -188,19 +187,15 @@ def _references_still_free(loaded: Loaded, after: Operation) -> None:
 
 def _replacement(hold: Hold, decision: Decision) -> UUID:
     """The operation that is said to replace this one: another one of its team, by its own id or as `op_…`."""
-    named, number = decision.replaced_by, parse("op", decision.replaced_by)
-    rows = OperationRow.objects.filter(team_id=hold.team_id)
-    found = rows.filter(operation_id=named).first()
-    if found is None and number is not None:
-        found = rows.filter(pk=number).first()
+    found = find_named(hold.team_id, decision.replaced_by)
     if found is None:
         raise Refused("There is no such operation in this team.", field="replaced_by")
-    if found.pk == hold.operation_id:
+    if found == hold.operation_id:
         raise Refused(
             "An operation can't replace itself. Name the new one, which is recorded first.",
             field="replaced_by",
         )
-    return found.pk
+    return found
 
 
 def check_decision(decision: Decision) -> None:

@@ -1,101 +1,163 @@
 """The content that wanted operations show: a version that they name, or one that they bring.
 
-Contents are locked in the order of their ids, before any operation. An operation that is recorded already proposes nothing
-again: what it brings only decides whether it is the same one.
+1. `lock_contents_here` locks the contents that exist, in the order of their ids, before any event and any operation.
+2. `Contents.read` says what one would show, and refuses it without having written anything. What earlier ones of the same
+   call bring counts as if it were there.
+3. `Contents.write` proposes what was read, in the order of the contents' ids.
+
+What is recorded already proposes nothing again: what it brings only decides whether it is the same one (`told`).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 from opsledger.ledger import definitions
-from opsledger.ledger.actions.content import BadContent, Proposal, open_version_here
+from opsledger.ledger.actions.content import (
+    USABLE,
+    BadContent,
+    Proposal,
+    ReadProposal,
+    open_read_version_here,
+    read_proposal,
+)
 from opsledger.ledger.actions.deciding import By
-from opsledger.ledger.actions.open import NewOperation, ShownContent
-from opsledger.ledger.actions.wanted import Taken, Wanted, WantedContent, refused
-from opsledger.ledger.models import Content, ContentVersion, Operation
+from opsledger.ledger.actions.open import ShownContent
+from opsledger.ledger.actions.wanted import Moved, Wanted, WantedContent
+from opsledger.ledger.models import Content, ContentVersion
+from opsledger.ledger.rendering import read_params
 from opsledger.lib.ids import new_id
 from opsledger.rules.content import check_version
 from opsledger.rules.identity import canonical_json
 
-Checked = NewOperation | Taken
+
+def told(team_id: UUID, wanted: WantedContent, workflow_version_id: UUID) -> ShownContent:
+    """What an operation that is recorded is compared with. Reads only; BadContent where it can't be read."""
+    content = Content.objects.filter(team_id=team_id, content_id=wanted.content_id).first()
+    if wanted.fields is None:
+        return _named(wanted, definitions.workflow(workflow_version_id).slug, content)
+    kept, problems = check_version(definitions.workflow(workflow_version_id), wanted.fields, None)
+    if problems:
+        raise BadContent(*problems)
+    text = canonical_json(kept)
+    return _not_yet(content, wanted.content_id, hashlib.sha256(text.encode()).digest(), text)
 
 
-def with_content_here(
-    team_id: UUID, wanted: Sequence[Wanted], checked: Sequence[Checked], by: By, proposed: set[UUID]
-) -> list[Checked]:
-    """Each operation with the content that it shows, inside the caller's transaction. Into `proposed` goes every content
-    that got a version: its other operations are to be moved once this is committed."""
-    showing = [one for one in wanted if one.content]
-    recorded = Operation.objects.filter(
-        team_id=team_id, operation_id__in=[one.operation_id for one in showing]
-    )
-    contents = _Contents(team_id, by, _lock(team_id, showing), proposed)
-    contents.recorded = set(recorded.values_list("operation_id", flat=True))  # read under the locks
-    # in the order of the contents' ids: two calls that bring the same new ones wait for each other, never in a ring
-    pairs = list(zip(wanted, checked, strict=True))
-    order = sorted(range(len(pairs)), key=lambda place: _content_id(pairs[place][0]))
-    done = {place: contents.shown_by(*pairs[place]) for place in order}
-    return [done[place] for place in range(len(pairs))]
-
-
-def _content_id(one: Wanted) -> str:
-    return one.content.content_id if one.content else ""
-
-
-def _lock(team_id: UUID, showing: Sequence[Wanted]) -> dict[str, Content]:
+def lock_contents_here(team_id: UUID, wanted: Iterable[WantedContent], by: By) -> Contents:
     """The contents that exist: FOR NO KEY UPDATE on ledger_content, ordered by id. None is decided or moved meanwhile."""
-    ids = sorted({one.content.content_id for one in showing if one.content})
+    ids = sorted({one.content_id for one in wanted})
+    if not ids:
+        return Contents(team_id, by, {})
     rows = Content.objects.select_for_update(of=("self",), no_key=True).filter(
         team_id=team_id, content_id__in=ids
     )
-    return {row.content_id: row for row in rows.order_by("content_id")}
+    return Contents(team_id, by, {row.content_id: row for row in rows.order_by("content_id")})
+
+
+@dataclass(frozen=True, slots=True)
+class _Newest:
+    """A content's newest version, as it is or as it will be once what was read is written."""
+
+    workflow_id: UUID
+    number: int = 0
+    digest: bytes = b""
+    usable: bool = False
+    fields: Mapping[str, Any] | None = None
+
+    def after(self, read: ReadProposal) -> _Newest:
+        again = self.usable and self.digest == read.digest
+        number = self.number if again else self.number + 1
+        return _Newest(read.workflow_id, number, read.digest, True, read.kept)
 
 
 @dataclass(slots=True)
-class _Contents:
-    """The contents of one call, locked; and what was shown last, since a batch mostly brings one text again and again."""
+class Contents:
+    """The contents of one call, locked. `proposed`: those that got a version; their other operations are to be moved."""
 
     team_id: UUID
     by: By
     known: dict[str, Content]
-    proposed: set[UUID]
-    recorded: set[str] = field(default_factory=set)
-    last: tuple[Proposal, ShownContent] | None = None
+    proposed: set[UUID] = field(default_factory=set)
+    _newest: dict[str, _Newest] = field(default_factory=dict)
+    _brought: dict[tuple[str, int], ReadProposal] = field(default_factory=dict)
+    # a batch mostly brings one text again and again
+    _last_read: ReadProposal | None = None
+    _last_shown: tuple[ReadProposal, ShownContent] | None = None
 
-    def shown_by(self, one: Wanted, new: Checked) -> Checked:
-        if isinstance(new, Taken) or one.content is None:
-            return new
-        try:
-            if one.content.fields is None:
-                return new._replace(content=_named(one.content, one.workflow, self.known))
-            if one.operation_id in self.recorded:
-                return new._replace(content=_only_compared(one.content, new, self.known))
-            return new._replace(content=self._brought(one.content, one.workflow))
-        except BadContent as why:
-            return refused(*((f"content.{name}", message) for name, message in why.problems))
+    def read(self, one: Wanted) -> tuple[ShownContent | None, ReadProposal | None]:
+        """What it shows, as far as that is known before it is written; and what it brings. BadContent refuses it."""
+        wanted = one.content
+        if wanted is None:
+            return None, None
+        if wanted.fields is not None:
+            return self._read_fields(wanted, one.workflow)
+        brought = self._brought.get((wanted.content_id, wanted.version or 0))
+        if brought is not None and brought.proposal.workflow == one.workflow:
+            return self._will_show(brought), brought
+        return _named(wanted, one.workflow, self.known.get(wanted.content_id)), None
 
-    def _brought(self, wanted: WantedContent, workflow: str) -> ShownContent:
+    def _read_fields(self, wanted: WantedContent, workflow: str) -> tuple[ShownContent, ReadProposal]:
         assert wanted.fields is not None
-        proposal = Proposal(
-            wanted.content_id, workflow, wanted.fields, wanted.author_kind, wanted.author or self.by.name
+        author = wanted.author or self.by.name
+        proposal = Proposal(wanted.content_id, workflow, wanted.fields, wanted.author_kind, author)
+        if self._last_read is None or self._last_read.proposal != proposal:
+            read = read_proposal(self.team_id, proposal)
+            newest = self._newest_of(wanted.content_id)
+            if newest is not None:
+                read.check_against(newest.workflow_id, newest.fields)
+            newest = (newest or _Newest(read.workflow_id)).after(read)
+            self._newest[wanted.content_id] = newest
+            self._brought.setdefault((wanted.content_id, newest.number), read)
+            self._last_read = read
+        return self._will_show(self._last_read), self._last_read
+
+    def _newest_of(self, content_id: str) -> _Newest | None:
+        content = self.known.get(content_id)
+        if content_id not in self._newest and content is not None:
+            self._newest[content_id] = _newest_of(content)
+        return self._newest.get(content_id)
+
+    def _will_show(self, read: ReadProposal) -> ShownContent:
+        return _not_yet(
+            self.known.get(read.proposal.content_id), read.proposal.content_id, read.digest, read.text
         )
-        if self.last is not None and self.last[0] == proposal:
-            return self.last[1]
-        opened = open_version_here(self.team_id, proposal, self.by, reuses=True)
+
+    def write(self, one: Wanted, read: ReadProposal) -> ShownContent:
+        """Proposes what was read, or finds what was proposed a moment before; Moved where it has become another version."""
+        assert one.content is not None
+        if one.content.fields is None:
+            return _named(one.content, one.workflow, self.known.get(one.content.content_id))
+        if self._last_shown is not None and self._last_shown[0] is read:
+            return self._last_shown[1]
+        opened = open_read_version_here(self.team_id, read, self.by, reuses=True)
+        content_id = read.proposal.content_id
+        if self._brought.get((content_id, opened.number)) is None:
+            raise Moved
         if opened.new:
             self.proposed.add(opened.of_id)
-        content = self.known[wanted.content_id] = Content.objects.get(pk=opened.of_id)
+        content = self.known[content_id] = Content.objects.get(pk=opened.of_id)
         shown = _showing(content, opened.number, opened.digest, opened.body)
-        self.last = (proposal, shown)
+        self._last_shown = (read, shown)
         return shown
 
 
-def _named(wanted: WantedContent, workflow: str, known: dict[str, Content]) -> ShownContent:
-    content = known.get(wanted.content_id)
+def _newest_of(content: Content) -> _Newest:
+    version = content.versions.order_by("-number").first()
+    if version is None:
+        return _Newest(content.workflow_id)
+    usable, fields = version.state in USABLE, read_params(version.body)
+    return _Newest(content.workflow_id, version.number, bytes(version.digest), usable, fields)
+
+
+def _not_yet(content: Content | None, content_id: str, digest: bytes, text: str) -> ShownContent:
+    return ShownContent(content.pk if content else new_id(), content_id, digest, 0, 0, text)
+
+
+def _named(wanted: WantedContent, workflow: str, content: Content | None) -> ShownContent:
     if content is None:
         raise BadContent(("content_id", "names no content of this team; bring its fields"))
     if content.workflow.slug != workflow:
@@ -113,14 +175,3 @@ def _showing(content: Content, number: int, digest: bytes, body: str) -> ShownCo
         body = ContentVersion.objects.values_list("body", flat=True).get(of=content, number=at)
     shown = number if at is None else at
     return ShownContent(content.pk, content.content_id, digest, number, shown, body)
-
-
-def _only_compared(wanted: WantedContent, new: NewOperation, known: dict[str, Content]) -> ShownContent:
-    workflow = definitions.workflow(new.workflow_version_id)
-    kept, problems = check_version(workflow, wanted.fields, None)
-    if problems:
-        raise BadContent(*problems)
-    text = canonical_json(kept)
-    digest = hashlib.sha256(text.encode()).digest()
-    content = known.get(wanted.content_id)
-    return ShownContent(content.pk if content else new_id(), wanted.content_id, digest, 0, 0, text)

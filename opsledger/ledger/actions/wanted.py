@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from opsledger.ledger.actions.open import Opened
+from opsledger.ledger.actions.opened import Opened
 from opsledger.rules.building import Problem
 from opsledger.rules.content import AuthorKind
 
@@ -52,6 +52,7 @@ class Verdict(StrEnum):
     SAME = "same"  # the same one again
     CONFLICT = "conflict"  # the id is taken by another action
     REPLACED_IS_OPEN = "replaced_is_open"
+    REPLACED_ALREADY = "replaced_already"  # by another operation, which `opened` names
     REFUSED = "refused"
 
 
@@ -66,3 +67,11 @@ class Taken(NamedTuple):
 
 def refused(*problems: Problem) -> Taken:
     return Taken(Verdict.REFUSED, problems=problems)
+
+
+class Moved(Exception):
+    """What was read has changed before anything that follows from it was written: roll back, and begin again."""
+
+
+class Busy(Exception):
+    """Others were at the same rows, again and again. Nothing was recorded; the same may be sent again."""

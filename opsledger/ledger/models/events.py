@@ -67,8 +67,28 @@ class Delivery(models.Model):
     event = models.ForeignKey(Event, on_delete=models.PROTECT, related_name="deliveries")
     received_at = models.DateTimeField()
     body = models.ForeignKey(RawBody, on_delete=models.PROTECT, related_name="+")
+    # of what its body says, whatever its blanks and packing; null: from before it was kept
+    digest = models.BinaryField(null=True, max_length=32)
     secret_name = models.TextField(default="")  # which of the source's secrets matched
     conflict = models.BooleanField(default=False)  # same event id, other body
+    # the question that asked a person about this other body; null: it waits behind another question
+    hold = models.ForeignKey(
+        "ledger.Hold", null=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(hold__isnull=True) | Q(conflict=True), name="only_another_body_is_asked_about"
+            )
+        ]
+        indexes = [
+            models.Index(
+                fields=["event", "id"],
+                condition=Q(conflict=True, hold__isnull=True),
+                name="body_waits_to_be_asked_about",
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.event_id} at {self.received_at}"

@@ -71,6 +71,9 @@ class Operation(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["team", "operation_id"], name="operation_id_is_unique_in_team"),
+            models.UniqueConstraint(
+                fields=["replaces"], condition=Q(replaces__isnull=False), name="an_operation_is_replaced_once"
+            ),
             models.CheckConstraint(
                 condition=Q(state__in=[state.value for state in OperationState]),
                 name="operation_state_is_known",
@@ -101,9 +104,6 @@ class Operation(models.Model):
             ),
             models.Index(fields=["content"], condition=Q(content__isnull=False), name="operation_by_content"),
             models.Index(
-                fields=["replaces"], condition=Q(replaces__isnull=False), name="operation_by_replaced"
-            ),
-            models.Index(
                 fields=["team", "operation_id"],
                 opclasses=["uuid_ops", "varchar_pattern_ops"],
                 name="operation_id_prefix",
@@ -131,6 +131,8 @@ class OperationEvent(models.Model):
     operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="event_links")
     event = models.ForeignKey(Event, on_delete=models.PROTECT, related_name="operation_links")
     added_at = models.DateTimeField()
+    # a delivery of the event asked for this operation, which somebody else had recorded
+    started = models.BooleanField(null=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["operation", "event"], name="event_is_added_once")]

@@ -8,6 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import connection
+from django.db.models import QuerySet
 
 from opsledger.ledger import definitions
 from opsledger.ledger.models import Definition, Delivery, Event, Hold
@@ -48,17 +49,32 @@ class DeliveryLine:
     id: UUID
     received_at: datetime
     conflict: bool  # its body is another one than the first
+    hold_id: UUID | None  # the question that asked about such a body; None while it waits to be asked about
     content_type: str
     content: bytes
 
 
 def deliveries_of(event_id: UUID) -> list[DeliveryLine]:
     """The first deliveries of an event with their bytes, oldest first."""
-    rows = Delivery.objects.select_related("body").filter(event_id=event_id)
-    return [
-        DeliveryLine(row.pk, row.received_at, row.conflict, row.body.content_type, bytes(row.body.content))
-        for row in rows.order_by("received_at", "pk")[:DELIVERIES_MAX]
-    ]
+    return [_line(row) for row in _deliveries(event_id)[:DELIVERIES_MAX]]
+
+
+def asked_about(hold: Hold) -> DeliveryLine | None:
+    """The first delivery of the body that this question is about, however late it came; None: it is about no other body."""
+    if hold.event_id is None:
+        return None
+    row = _deliveries(hold.event_id).filter(hold_id=hold.pk).first()
+    return _line(row) if row else None
+
+
+def _deliveries(event_id: UUID) -> QuerySet[Delivery]:
+    return Delivery.objects.select_related("body").filter(event_id=event_id).order_by("received_at", "pk")
+
+
+def _line(row: Delivery) -> DeliveryLine:
+    return DeliveryLine(
+        row.pk, row.received_at, row.conflict, row.hold_id, row.body.content_type, bytes(row.body.content)
+    )
 
 
 def plain_paths(event: Event) -> frozenset[str]:

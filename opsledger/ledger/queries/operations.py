@@ -6,12 +6,13 @@ WINDOW operations of a page: such a page may hold fewer items than asked for, an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
 from opsledger.ledger.models.operations import REFERENCE_START_LENGTH, reference_start
+from opsledger.ledger.queries.names import read_name
 from opsledger.ledger.queries.operation_filter import OperationFilter
 from opsledger.ledger.queries.operation_lines import OperationLine, lines_of
 from opsledger.lib.ids import parse
@@ -31,30 +32,6 @@ def page_of(team_id: UUID, asked: OperationFilter) -> Page:
     """One page: the ids, then the lines of these ids; a fixed number of statements."""
     ids, following = _pick(team_id, asked)
     return Page(lines_of(team_id, ids), asked.cursor_after(following) if following else None)
-
-
-def find_id(team_id: UUID, *, own: str = "", number: UUID | None = None) -> UUID | None:
-    """The operation of this own id, or of this number, if it is the team's."""
-    column, value = ("id", number) if number else ("operation_id", own)
-    rows = named_rows(
-        f"SELECT id FROM ledger_operation WHERE team_id = %s AND {column} = %s", [team_id, value]
-    )
-    return rows[0].id if rows else None
-
-
-_IDS = """
-SELECT id, id AS number, NULL AS own FROM ledger_operation WHERE team_id = %s AND id = ANY(%s)
- UNION ALL
-SELECT id, NULL, operation_id FROM ledger_operation WHERE team_id = %s AND operation_id = ANY(%s)
-"""
-
-
-def find_ids(team_id: UUID, named: Collection[UUID | str]) -> dict[UUID | str, UUID]:
-    """The same for many at once, by number or by own id; what the team does not have is left out."""
-    numbers = [one for one in named if isinstance(one, UUID)]
-    owns = [one for one in named if isinstance(one, str)]
-    rows = named_rows(_IDS, [team_id, numbers, team_id, owns])
-    return {row.number or row.own: row.id for row in rows}
 
 
 def every_id(team_id: UUID, asked: OperationFilter, most: int) -> list[UUID]:
@@ -163,7 +140,8 @@ def _by_identifier(team_id: UUID, asked: OperationFilter) -> tuple[str, list[Any
         values.extend(given)
 
     if asked.operation_id:
-        also(_OWN_ID, team_id, asked.operation_id)
+        name = read_name(asked.operation_id)
+        also(_OWN_ID if isinstance(name, str) else _NUMBER, team_id, name)
     if asked.reference:
         also(_REFERENCE.format("="), team_id, asked.reference[:REFERENCE_START_LENGTH], asked.reference)
     if asked.event_id:
@@ -180,6 +158,7 @@ def _by_identifier(team_id: UUID, asked: OperationFilter) -> tuple[str, list[Any
     return " INTERSECT ".join(f"({query})" for query in queries), values
 
 
+_NUMBER = "SELECT id FROM ledger_operation WHERE team_id = %s AND id = %s"
 _OWN_ID = "SELECT id FROM ledger_operation WHERE team_id = %s AND operation_id = %s"
 _BEGINNING = (
     f"SELECT id FROM ledger_operation WHERE team_id = %s AND operation_id LIKE %s LIMIT {MATCHES_MAX}"
