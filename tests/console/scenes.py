@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -22,6 +22,7 @@ from opsledger.ledger.actions.claim import ClaimedSend, claim_sends
 from opsledger.ledger.actions.destinations import record_access_refused, settle_pause
 from opsledger.ledger.actions.event_questions import ask_about_next_body_here
 from opsledger.ledger.actions.events import NewEvent, open_event_here
+from opsledger.ledger.actions.intake import Taken, Verdict, open_delivery
 from opsledger.ledger.actions.interventions import settle_withdraw
 from opsledger.ledger.actions.open import Opened, open_operations
 from opsledger.ledger.actions.record import Looked, Sent, record_looks, record_sends, record_time_passed
@@ -32,6 +33,7 @@ from opsledger.ledger.queries.replay_plans import plan, scope_of_ids
 from opsledger.ledger.replay_plan import freeze, thaw
 from opsledger.lib.ids import new_id, public
 from opsledger.rules.answers import Answer
+from opsledger.rules.building import Problem
 from opsledger.rules.facts import FoundRecord, LookupFact, LookupStatus
 from opsledger.rules.learning import Finding
 from opsledger.rules.record import KnownBy
@@ -221,6 +223,15 @@ class Scenes:
                 opened = open_event_here(event, actor="source:shop")
             ask_about_next_body_here(opened.id, actor="source:shop")
         return Hold.objects.get(event_id=opened.id)
+
+    def event_that_lacks(self, problems: Sequence[Problem]) -> Hold:
+        source = Definition.objects.get(team=self.desk.team, kind="source", slug="shop")
+        raw = b'{"data": {"campaign": "spring launch", "email": "ann@customers.example"}}'
+        event = NewEvent(
+            self.desk.team.pk, source.pk, source.current_id, "evt-78", raw, raw.decode(), "application/json"
+        )
+        refused = Taken(Verdict.REFUSED, problems=tuple(problems))
+        return Hold.objects.get(event_id=open_delivery(event, refused, source="shop").event.id)
 
     # Replays
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html as markup
+import json
 import re
 from collections.abc import Iterator
 from datetime import timedelta
@@ -413,6 +414,21 @@ def test_two_bodies_of_an_event_are_compared_and_the_question_is_settled(scenes:
     assert client.post(hold_path(hold, "settle"), data).status_code == 303
     hold.refresh_from_db()
     assert hold.answer == "first_stands"
+
+
+def test_an_event_that_started_nothing_says_why_and_the_ways_on(scenes: Scenes) -> None:
+    hold = scenes.event_that_lacks((("operation_id", "must have 1 to 200 characters; this one has 305"),))
+    client = client_of(scenes.owner)
+    page = page_of(client, hold_path(hold, ""))
+    assert "must have 1 to 200 characters; this one has 305" in page
+    assert "have it delivered again" in page
+    assert "Nothing follows from this event" in page
+    assert "What was taken first stands" not in page
+    apart = scenes.unknown("apart-1")
+    data = {"version": "1", "answer": "recorded_apart", "reason": "By hand.", "operation": "apart-1"}
+    assert client.post(hold_path(hold, "settle"), data).status_code == 303
+    line = Entry.objects.get(subject_id=hold.event_id, kind="answered")
+    assert json.loads(line.body)["operation"] == str(apart.id)
 
 
 def test_who_may_little_is_told_whom_to_ask_without_asking_again_for_each(scenes: Scenes) -> None:

@@ -24,7 +24,7 @@ class NewOperation(Shape):
 
     operation_id: str = Field(
         description="Your own id of this action: 1 to 200 printable characters, opaque, byte for byte. No e-mail "
-        "address and no telephone number: identities hold no personal data."
+        "address and no telephone number: identities hold no personal data. Not what reads as one of our numbers, `op_…`."
     )
     workflow: Text = Field(description="A workflow's slug.", max_length=63)
     params: dict[str, Any] = Field(
