@@ -34,7 +34,7 @@ def none_is_replaced_twice(apps, schema_editor):
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies = [("ledger", "0033_bodies_asked_about_before")]
+    dependencies = [("ledger", "0035_bodies_asked_about_before")]
     operations = [
         migrations.RunPython(none_is_replaced_twice, migrations.RunPython.noop),
         migrations.SeparateDatabaseAndState(

@@ -19,7 +19,7 @@ UPDATE ledger_delivery d SET hold_id = h.id
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies = [("ledger", "0032_bodies_asked_about")]
+    dependencies = [("ledger", "0034_bodies_asked_about")]
     operations = [
         ValidateConstraint("delivery", "only_another_body_is_asked_about"),
         migrations.RunSQL(ASKED, migrations.RunSQL.noop),

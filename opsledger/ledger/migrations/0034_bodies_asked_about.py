@@ -7,7 +7,7 @@ from django.db.models import Q
 
 
 class Migration(migrations.Migration):
-    dependencies = [("ledger", "0031_proposals_keys")]
+    dependencies = [("ledger", "0033_steps_in_selections_validated")]
     operations = [
         migrations.AddField("operationevent", "started", models.BooleanField(null=True)),
         migrations.AddField("delivery", "digest", models.BinaryField(max_length=32, null=True)),
