@@ -127,7 +127,7 @@ def _wanted(team_id: UUID, kind: Kind, params: Mapping[str, Any]) -> NewOperatio
         workflow_version_id=current.version_id,
         destinations=current.destinations,
         params=dict(params),
-        actor="test",
+        actor="command:bench",
     )
 
 
@@ -161,4 +161,5 @@ def _sent(claimed: ClaimedSend, word: str) -> Sent:
         attempt_id=claimed.attempt_id,
         finding=findings[word],
         evidence=evidence,
+        actor=f"destination:{claimed.destination_slug}",
     )

@@ -50,7 +50,7 @@ MIXED_PARAMS = {
     "queue": "launch-care", "due_date": "2026-12-16",
 }  # fmt: skip
 WORKFLOW = "two_steps"
-BY = By("token:bench", "bench")
+BY = By("command:bench", "bench")
 THREADS = 16  # what a worker process has in flight at most, as installed
 IDLE_ROUNDS = 3
 
@@ -71,7 +71,7 @@ def prepare() -> None:
     """A team, the workflow, a token."""
     owner = add_person(email="owner@bench.example", display_name="Bench owner", password=uuid.uuid4().hex)
     team = add_team(slug="bench", name="Bench", fallback_owner=owner)
-    load(team.pk, read_files([DEFINITIONS]), actor="bench")
+    load(team.pk, read_files([DEFINITIONS]), actor="command:bench")
     token = create_token(team=team, name="bench", scopes=[Scope.RECORD])
     answer(token=token.text, team=str(team.pk))
 
@@ -161,7 +161,7 @@ def replays(operations_count: str, rounds: str) -> None:
     """Plans a replay over operations of every kind, then starts it and begins its items; beside plain SQL, in turn."""
     team = Team.objects.get(slug="bench")
     known = {one.slug: one for one in read_files([DEMO])}
-    load(team.pk, mixed.definitions(known["crm"], known["classic_follow_up"]), actor="bench")  # type: ignore[arg-type]
+    load(team.pk, mixed.definitions(known["crm"], known["classic_follow_up"]), actor="command:bench")  # type: ignore[arg-type]
     kinds = [mixed.of(number) for number in range(int(operations_count))]
     ids = list(made := mixed.open_kinds(team.pk, kinds, MIXED_PARAMS))
     mixed.answer_all(made)

@@ -29,7 +29,7 @@ from opsledger.ledger.models import Operation, Step
 from opsledger.rules.content import AuthorKind
 
 DEFINITIONS = Path(__file__).resolve().parents[1] / "demo" / "definitions"
-AUTOMATION = By("token:test", "test automation")
+AUTOMATION = By("token:00000000-0000-0000-0000-000000000001", "test automation")
 LETTER = {
     "subject": "Thank you for ordering from the spring launch",
     "text": "Your order is on its way. We hope that you like it.",
@@ -69,7 +69,7 @@ class Desk:
             workflow_version_id=current.version_id,
             destinations=current.destinations,
             params=params(workflow, **extra),
-            actor="test",
+            actor="command:test",
         )
 
     def letter(self, text_id: str | None = None, *, by: By = AUTOMATION, **more: Any) -> Opened:
@@ -144,5 +144,5 @@ def desk(transactional_db: None, sandbox: SandboxControl, monkeypatch: pytest.Mo
         email="owner@test.example", display_name="Test owner", password="correct horse battery"
     )
     team = add_team(slug="desk", name="Desk", fallback_owner=owner)
-    load(team.pk, read_files([DEFINITIONS]), actor="test")
+    load(team.pk, read_files([DEFINITIONS]), actor="command:test")
     return Desk(team, sandbox)

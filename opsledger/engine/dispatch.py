@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+import re
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -33,7 +34,8 @@ KEEP_REPLIES_SECONDS = 600.0  # after the lease: late truth is still worth havin
 
 def worker_name() -> str:
     """Unique per process start: recovery goes by leases, never by names."""
-    return f"{os.uname().nodename}:{os.getpid()}:{uuid4().hex[:8]}"
+    host = re.sub(r"[^A-Za-z0-9.-]", "-", os.uname().nodename).lstrip(".-")[:64] or "host"
+    return f"{host}:{os.getpid()}:{uuid4().hex[:8]}"
 
 
 def elapsed_clock() -> float:

@@ -16,6 +16,7 @@ from opsledger.ledger.rendering import identity_of, read_params
 from opsledger.lib.ids import new_id
 from opsledger.rules.facts import LookupFact, LookupStatus
 from opsledger.rules.matching import sent_fields
+from opsledger.rules.record import KnownBy
 
 log = logging.getLogger(__name__)
 
@@ -89,6 +90,8 @@ def looked_of(claimed: ClaimedLook, found: Lookup) -> Looked:
         fact=found.fact,
         final=found.final,
         evidence=evidence,
+        actor=f"destination:{claimed.destination_slug}",
+        known_by=KnownBy.LOOKUP,
         destination_id=claimed.destination_id,
         asked_at=claimed.asked_at,
     )

@@ -91,11 +91,16 @@ def sent_of(claimed: ClaimedSend, fact: SendFact, verdict: Verdict, *, id_space:
         attempt_id=claimed.attempt_id,
         finding=finding,
         evidence=_evidence(claimed, fact, verdict.why or verdict.outcome.value, verdict.sentence),
+        actor=_actor(claimed),
         seen=seen,
         retry_after_seconds=verdict.retry_after_seconds,
         access_refused=verdict.access_refused,
         id_space=id_space,
     )
+
+
+def _actor(claimed: ClaimedSend) -> str:
+    return f"destination:{claimed.destination_slug}"
 
 
 def _evidence(claimed: ClaimedSend, fact: SendFact, says: str, sentence: str) -> NewEvidence:
@@ -133,6 +138,7 @@ def not_sent(claimed: ClaimedSend, why: str, sentence: str, *, alarm: bool = Fal
         attempt_id=claimed.attempt_id,
         finding=finding,
         evidence=_evidence(claimed, fact, why, sentence),
+        actor=_actor(claimed),
         seen={"left_house": False, "phase": "guard", "error": why},
         access_refused=why == "credential_missing",
     )

@@ -1,28 +1,47 @@
-"""Who acts, for changes that are not about an operation: people, teams, roles, tokens.
+"""Who acts, as the journal writes it. A name of a person or of a token is never among it: names are free text, and what is
+in the journal stays.
 
-Set by whoever lets somebody in (the console's middleware); a command acts as the user who runs it.
+For changes that are not about an operation (people, teams, roles, tokens) it is set by whoever lets somebody in (the
+console's middleware); a command acts as the user who runs it.
 """
 
 from __future__ import annotations
 
 import getpass
+import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+
+# The database refuses every other form (`entry_actor_is_no_name`); migrations repeat it.
+#   engine, web           by itself, and somebody who has not signed in
+#   person:, token:       and the id, never the name
+#   source:, destination: and the slug of the definition
+#   command:, worker:     and the account that ran it, or the process: no space, no @, nothing but ASCII
+ACTOR_FORM = (
+    r"^(engine|web"
+    r"|(person|token):[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    r"|(source|destination):[a-z][a-z0-9_-]{0,62}"
+    r"|(command|worker):[A-Za-z0-9][A-Za-z0-9._:-]{0,149})$"
+)
+_ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 
 _actor: ContextVar[str] = ContextVar("actor", default="")
 
 
 def current_actor() -> str:
     """`person:…` inside a person's request, `command:…` otherwise."""
-    return _actor.get() or f"command:{_user()}"
+    return _actor.get() or f"command:{_account()}"
 
 
-def _user() -> str:
+def _account() -> str:
+    """The account that runs this; its number where it has no name, or one that the journal does not take."""
     try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # an account without a name
-        return "unknown"
+        account = getpass.getuser()
+    except (KeyError, OSError):
+        account = ""
+    return account if _ACCOUNT.fullmatch(account) else f"uid-{os.getuid()}"
 
 
 @contextmanager

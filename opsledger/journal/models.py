@@ -12,6 +12,8 @@ from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models import Q
 
+from opsledger.journal.actor import ACTOR_FORM
+
 SUBJECT_KINDS = ("operation", "event", "destination", "replay", "team", "definition", "sending", "content")
 
 
@@ -40,7 +42,7 @@ class Entry(models.Model):
     subject_kind = models.TextField()
     at = models.DateTimeField()
     kind = models.TextField()
-    actor = models.TextField()  # "person:…", "token:…", "engine", "source:…"
+    actor = models.TextField()  # "person:…", "token:…", "engine", "source:…"; see `actor`
     body = models.TextField()  # JSON as it was written, byte for byte; never jsonb, which rewrites it
     hash = models.BinaryField(max_length=32)
 
@@ -51,6 +53,7 @@ class Entry(models.Model):
                 condition=Q(subject_kind__in=SUBJECT_KINDS), name="entry_subject_kind_is_known"
             ),
             models.CheckConstraint(condition=Q(seq__gte=1), name="entry_seq_starts_at_one"),
+            models.CheckConstraint(condition=Q(actor__regex=ACTOR_FORM), name="entry_actor_is_no_name"),
         ]
         indexes = [BrinIndex(fields=["at"], name="entry_at_brin", pages_per_range=32)]
 

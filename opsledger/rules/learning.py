@@ -340,10 +340,14 @@ def delivered(
 
 
 def not_delivered(
-    operation: Operation, step: Step, moment: Moment, facts: Mapping[str, Any] | None = None
+    operation: Operation,
+    step: Step,
+    known_by: KnownBy,
+    moment: Moment,
+    facts: Mapping[str, Any] | None = None,
 ) -> None:
     """Accepted, then a final failure (a bounce): failed, and a person decides what replaces it."""
-    end_not_delivered(step, KnownBy.REPORT)
+    end_not_delivered(step, known_by)
     close_hold(operation, step, only=ENDED_BY_EVIDENCE)
     open_hold(operation, step, HoldReason.DELIVERY_FAILED, moment, facts)
 

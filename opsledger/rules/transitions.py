@@ -112,6 +112,7 @@ class Look:
     applies: bool = True  # False: recovery is not automatic here, the answer is proposed to the owner
     planned: bool = True  # False: somebody told of a record, nobody looked because it was time to
     facts: Mapping[str, Any] | None = None
+    known_by: KnownBy = KnownBy.LOOKUP  # or REPORT, where somebody told of the record
 
 
 def looked(operation: Operation, number: int, look: Look, moment: Moment) -> Operation:
@@ -171,21 +172,21 @@ def _apply_look(operation: Operation, step: Step, look: Look, moment: Moment) ->
     elif look.applies and look.answer in _SETTLES and (hold is None or hold.reason in ENDED_BY_EVIDENCE):
         outcome = _SETTLES[look.answer]
         for attempt in step.attempts_with(Outcome.UNKNOWN):
-            attempt.outcome, attempt.known_by = outcome, KnownBy.LOOKUP
+            attempt.outcome, attempt.known_by = outcome, look.known_by
             attempt.no_change = NoChange.ABSENT if outcome is Outcome.NO_CHANGE else None
             attempt.reference = look.reference if outcome is not Outcome.NO_CHANGE else None
         if outcome is Outcome.NO_CHANGE:
             step.not_before = None
         follow_attempts(operation, step, moment)
         if look.answer == "bounced" and step.state is StepState.ACCEPTED:
-            not_delivered(operation, step, moment, look.facts)
+            not_delivered(operation, step, look.known_by, moment, look.facts)
 
 
 def _final_effect(operation: Operation, step: Step, look: Look, moment: Moment) -> None:
     if look.answer == "confirmed":
-        delivered(operation, step, KnownBy.LOOKUP, look.reference, moment)
+        delivered(operation, step, look.known_by, look.reference, moment)
     elif look.answer == "failed":
-        not_delivered(operation, step, moment, look.facts)
+        not_delivered(operation, step, look.known_by, moment, look.facts)
     elif look.answer in _ASKS and look.reference != step.reference:
         open_hold(operation, step, _ASKS[look.answer], moment, look.facts)
 
@@ -216,7 +217,7 @@ def _finding_of(look: Look) -> Finding:
     if outcome is Outcome.NO_CHANGE:
         kind = NoChange.REJECTED if look.answer == "bounced" else NoChange.ABSENT
     reference = look.reference if outcome is not Outcome.NO_CHANGE else None
-    return Finding(outcome, KnownBy.LOOKUP, no_change=kind, reference=reference, facts=look.facts)
+    return Finding(outcome, look.known_by, no_change=kind, reference=reference, facts=look.facts)
 
 
 def reported(
@@ -235,7 +236,7 @@ def reported(
     if final and not taken and step.state is StepState.ACCEPTED and finding.outcome is Outcome.CONFIRMED:
         delivered(after, step, finding.known_by, finding.reference, moment)
     elif final and no_change and step.state is StepState.ACCEPTED:
-        not_delivered(after, step, moment, finding.facts)
+        not_delivered(after, step, finding.known_by, moment, finding.facts)
     elif final and no_change and step.state is StepState.CONFIRMED:
         dispute(after, step, None, finding, moment)
     elif final and no_change and attempt.outcome in {None, Outcome.UNKNOWN} and not step.never_known:
@@ -251,7 +252,7 @@ def _bounced_before_accepted(
     """What bounces was taken over, although nothing had said so yet."""
     learn(operation, step, attempt, replace(finding, outcome=Outcome.ACCEPTED, no_change=None), moment)
     if step.state is StepState.ACCEPTED:
-        not_delivered(operation, step, moment, finding.facts)
+        not_delivered(operation, step, finding.known_by, moment, finding.facts)
 
 
 def _spoken_of(step: Step, reference: str | None, *, open_too: bool) -> Attempt | None:

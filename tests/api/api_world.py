@@ -328,7 +328,7 @@ def make_world() -> World:
         load(
             team.pk,
             [one for one in read(DEFINITIONS) if team == cast.launch or one.slug != "shop"],
-            actor="test",
+            actor="command:test",
         )
     nobody = Api(None)
     world = World(cast, *[nobody] * 9)

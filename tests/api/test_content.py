@@ -76,7 +76,7 @@ def live(transactional_db: None) -> Letters:
 
 def letters() -> Letters:
     made = make_world()
-    load(made.cast.launch.pk, read(LETTERS), actor="test")
+    load(made.cast.launch.pk, read(LETTERS), actor="command:test")
     bert = person("Bert")
     Membership.objects.create(person=bert, team=made.cast.launch, role=Role.OWNER.value)
     found = Letters(**vars(made))

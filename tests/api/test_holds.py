@@ -310,7 +310,12 @@ def test_what_replaces_is_kept_with_the_answer(
 
 def test_a_destination_goes_on_when_an_owner_or_admin_says_so(world: World) -> None:
     destination = Destination.objects.get(team=world.cast.launch, slug="crm")
-    settle_pause(destination.pk, destination.version, "they migrate", By("person:x", "Olga"))
+    settle_pause(
+        destination.pk,
+        destination.version,
+        "they migrate",
+        By("person:00000000-0000-0000-0000-000000000001", "Olga"),
+    )
     hold = world.owner.get("/holds").json()["items"][0]
     assert (hold["about"], hold["answers"], hold["destination"]) == ("destination", ["go_on"], "crm")
     assert settle(world, hold, "go_on", by="operator").status_code == 403

@@ -151,7 +151,7 @@ def test_a_conflict_at_an_event_quotes_nothing_of_either(world: World, by: str) 
 def test_a_redelivery_after_the_definition_was_mended_starts_it_and_ends_the_hold(world: World) -> None:
     deliver(event(1, data={"title": "Call"}))
     text = DEFINITIONS.replace('subject = "data.subject"', 'subject = "data.title"')
-    load(world.cast.launch.pk, read(text), actor="test")
+    load(world.cast.launch.pk, read(text), actor="command:test")
     forget_current()
     hooks.forget()
     assert deliver(event(1, data={"title": "Call"})).json()["operation"]
@@ -390,7 +390,7 @@ def two_shops(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     """Another team has a source of the same name, with a secret of its own."""
     monkeypatch.setenv("ELSEWHERE_SECRET", ELSEWHERE)
     text = DEFINITIONS.replace('"API_TEST_SECRET"', '"ELSEWHERE_SECRET"')
-    load(world.cast.returns.pk, [one for one in read(text) if one.slug == "shop"], actor="test")
+    load(world.cast.returns.pk, [one for one in read(text) if one.slug == "shop"], actor="command:test")
     forget_current()
     hooks.forget()
     return world

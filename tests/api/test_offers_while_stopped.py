@@ -103,7 +103,7 @@ def other_offer(world: World) -> Step:
 
 
 def resume(step: Step) -> None:
-    by = By("person:test", "Test")
+    by = By("person:00000000-0000-0000-0000-000000000001", "Test")
     settle_pause(step.destination_id, Destination.objects.get(pk=step.destination_id).version, "Works.", by)
     hold = Hold.objects.get(destination_id=step.destination_id, closed_at=None)
     settle_resume(hold.pk, hold.version, 10.0, "They are done.", by)

@@ -205,9 +205,8 @@ def hears(world: World) -> Any:
     claim(world, "order:1")
     row = Attempt.objects.get(operation__operation_id="order:1")
     finding = Finding(Outcome.CONFIRMED, KnownBy.REPLY, reference="T-1")
-    sent = Sent(
-        row.operation_id, 1, row.pk, finding, statement_evidence(1, "crm", "confirmed", "their reply")
-    )
+    said = statement_evidence(1, "crm", "confirmed", "their reply")
+    sent = Sent(row.operation_id, 1, row.pk, finding, said, "destination:crm")
     return lambda: record_sends([sent])
 
 
@@ -303,6 +302,8 @@ def looked(*references: str, final: str = "") -> Looked:
             LookupStatus.RECORDS, tuple(FoundRecord(one, row.identity, fields) for one in references)
         ),
         evidence=statement_evidence(1, "crm", "", ""),
+        actor="destination:crm",
+        known_by=KnownBy.LOOKUP,
         final=final,
     )
 
@@ -328,7 +329,7 @@ def test_a_found_record_beside_one_that_is_not_ours_proves_nothing_when_it_is_ta
 @pytest.fixture
 def tickets(world: World) -> World:
     """order:0 has the ticket T-1; that order:1 was taken over is known, but not as which ticket."""
-    load(world.cast.launch.pk, read(MORE), actor="test")
+    load(world.cast.launch.pk, read(MORE), actor="command:test")
     report(world, claim(world, "order:0", "ticketed"), "confirmed", reference="T-1")
     report(world, claim(world, "order:1", "ticketed"), "accepted")
     assert (step("order:0").reference, step().state, step().reference) == ("T-1", "accepted", None)
@@ -366,7 +367,7 @@ def test_delivered_under_a_taken_reference_is_refused(tickets: World) -> None:
 def test_a_record_is_one_creates_and_any_number_of_updates(
     world: World, first: str, second: str, status: int
 ) -> None:
-    load(world.cast.launch.pk, read(MORE), actor="test")
+    load(world.cast.launch.pk, read(MORE), actor="command:test")
     one, two = held(world, "order:1", first), held(world, "order:2", second)
     assert settle(world, one, "happened", reference="D-1").status_code == 200
 
@@ -387,7 +388,7 @@ def test_a_batch_keeps_its_other_replies_when_one_names_what_is_being_taken(
         row = Attempt.objects.get(operation__operation_id=f"order:{number}")
         finding = Finding(Outcome.CONFIRMED, KnownBy.REPLY, reference=f"T-{number}")
         said = statement_evidence(1, "crm", "confirmed", "their reply")
-        batch.append(Sent(row.operation_id, 1, row.pk, finding, said))
+        batch.append(Sent(row.operation_id, 1, row.pk, finding, said, "destination:crm"))
 
     behind(database_urls, taking(holder, "T-2"), lambda: record_sends(batch))
 

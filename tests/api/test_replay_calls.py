@@ -81,7 +81,7 @@ def test_the_names_of_a_scope_are_looked_up_with_one_query(
 ) -> None:
     """By the ledger's id or by one's own, in any order; one that the team does not have is told by its place."""
     first, second = rejected(world), confirmed(world, "order:2")
-    caller = Caller(ApiToken(), world.cast.launch.pk, By("token:x", "x"))
+    caller = Caller(ApiToken(), world.cast.launch.pk, By("token:00000000-0000-0000-0000-000000000001", "x"))
     asked: list[str] = []
     real = operations.named_rows
     monkeypatch.setattr(
@@ -278,7 +278,7 @@ def test_replays_are_listed_newest_first(world: World) -> None:
 def test_a_newer_definition_is_offered_and_not_taken_silently(world: World) -> None:
     operation = rejected(world)
     text = DEFINITIONS.replace('name = "Mail"', 'name = "New mail"')
-    load(world.cast.launch.pk, read(text), actor="test")
+    load(world.cast.launch.pk, read(text), actor="command:test")
 
     plain = planned(world, operation)
     chosen = planned(world, operation, newest=["mail"])

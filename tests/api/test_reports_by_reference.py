@@ -20,7 +20,7 @@ def tickets(world: World) -> World:
     """Tickets that operations update: they may share one (rules.md, table 5)."""
     shared = MORE.replace('effect = "create"\nstatus', 'effect = "update"\nstatus')
     assert shared != MORE
-    load(world.cast.launch.pk, read(shared), actor="test")
+    load(world.cast.launch.pk, read(shared), actor="command:test")
     forget_reporting()
     return world
 

@@ -86,7 +86,7 @@ performer = "automation"
 
 def test_a_claim_tells_the_journal_of_the_request_that_it_gives_out(live_world: World) -> None:
     """The second step's request is frozen by the first one's reference, while its claim waits for the lock."""
-    load(live_world.cast.launch.pk, read(BOTH), actor="test")
+    load(live_world.cast.launch.pk, read(BOTH), actor="command:test")
     live_world.record("order:1", "both")
     attempt = parse("att", claim(live_world))
     step = Step.objects.get(number=2)
@@ -97,7 +97,9 @@ def test_a_claim_tells_the_journal_of_the_request_that_it_gives_out(live_world: 
         return transitions.attempt_ended(loaded.record, 1, str(attempt), finding, moment)
 
     answer = behind_ours(
-        lambda: change_here({step.operation_id: Change("attempt_ended", "token:x", ends)}),
+        lambda: change_here(
+            {step.operation_id: Change("attempt_ended", "token:00000000-0000-0000-0000-000000000001", ends)}
+        ),
         lambda: live_world.auto.post("/operations/order:1/steps/send_message/claim"),
     )
 
@@ -136,7 +138,12 @@ def test_a_claim_of_the_same_token_while_its_lease_runs_is_in_flight(ready: Worl
 
 def _stop(world: World) -> None:
     destination = Destination.objects.get(team=world.cast.launch, slug="crm")
-    settle_pause(destination.pk, destination.version, "they migrate", By("person:x", "Olga"))
+    settle_pause(
+        destination.pk,
+        destination.version,
+        "they migrate",
+        By("person:00000000-0000-0000-0000-000000000001", "Olga"),
+    )
 
 
 CASES: list[tuple[str, Any, str, str | None]] = [

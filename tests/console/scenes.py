@@ -82,7 +82,10 @@ class Scenes:
         evidence = self.evidence(
             claimed.step_number, claimed.destination_slug, says, sentence, content, claimed.attempt_id
         )
-        record_sends([Sent(claimed.operation_id, claimed.step_number, claimed.attempt_id, finding, evidence)])
+        actor = f"destination:{claimed.destination_slug}"
+        record_sends(
+            [Sent(claimed.operation_id, claimed.step_number, claimed.attempt_id, finding, evidence, actor)]
+        )
 
     def evidence(self, step: int, origin: str, says: str, sentence: str, content: bytes = b"",
                  attempt_id: UUID | None = None, kind: str = "reply") -> NewEvidence:  # fmt: skip
@@ -96,7 +99,8 @@ class Scenes:
         record_looks(
             [
                 Looked(opened.id, 1, step.destination_id, step_identity(opened.id, 1),
-                       fields_of(params("classic_follow_up")), fact, evidence)
+                       fields_of(params("classic_follow_up")), fact, evidence,
+                       f"destination:{step.destination_slug}", KnownBy.LOOKUP)
             ]
         )  # fmt: skip
 

@@ -34,7 +34,7 @@ def hear_late(scenes: Scenes, opened: Any, reference: str, sentence: str) -> Evi
     attempt_id = scenes.desk.step(opened).attempts.order_by("number").first().pk  # type: ignore[union-attr]
     evidence = scenes.evidence(1, "crm", "found", sentence, attempt_id=attempt_id)
     finding = Finding(Outcome.CONFIRMED, KnownBy.REPLY, reference=reference)
-    record_sends([Sent(opened.id, 1, attempt_id, finding, evidence)])
+    record_sends([Sent(opened.id, 1, attempt_id, finding, evidence, f"destination:{evidence.origin}")])
     return Evidence.objects.get(pk=evidence.id)
 
 

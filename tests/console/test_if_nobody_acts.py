@@ -103,7 +103,9 @@ def test_a_stopped_destination_says_it_too_but_not_that_nothing_is_sent(
 ) -> None:
     """Its own sentence says what happens to sending: an open circuit tries again by itself."""
     row = Destination.objects.filter(team=scenes.desk.team).earliest("definition_id")
-    settle_pause(row.pk, row.version, "Maintenance.", By("token:flow", "flow"))
+    settle_pause(
+        row.pk, row.version, "Maintenance.", By("token:00000000-0000-0000-0000-000000000003", "flow")
+    )
     page = client_of(maria).get("/destinations/").content.decode()
     assert "every owner of the team is reminded;" in page
     assert "Nothing is sent meanwhile" not in page

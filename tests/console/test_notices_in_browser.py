@@ -24,7 +24,7 @@ from opsledger.rules.notice_words import NoticeKind
 
 pytestmark = pytest.mark.browser
 AXE = Path(settings.BASE_DIR) / "tests" / "vendor" / "axe-core" / "axe.min.js"
-SYSTEM = By("token:flow", "flow")
+SYSTEM = By("token:00000000-0000-0000-0000-000000000003", "flow")
 
 
 @pytest.fixture

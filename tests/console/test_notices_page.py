@@ -27,7 +27,7 @@ from opsledger.lib.ids import public
 from opsledger.rules.notice_words import NoticeKind
 from tests.sinks import MailSink, mail_sink
 
-SYSTEM = By("token:flow", "flow")
+SYSTEM = By("token:00000000-0000-0000-0000-000000000003", "flow")
 ADD = "/settings/notifications/channels/add/"
 SLACK = "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ"
 

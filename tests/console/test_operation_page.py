@@ -111,7 +111,7 @@ def test_both_statements_of_a_dispute_are_shown(scenes: Scenes) -> None:
 
     late = Finding(Outcome.CONFIRMED, KnownBy.REPLY, reference="T-9")
     evidence = scenes.evidence(1, "crm_classic", "found", "The reply came after all.", attempt_id=claimed_id)
-    record_sends([Sent(opened.id, 1, claimed_id, late, evidence)])
+    record_sends([Sent(opened.id, 1, claimed_id, late, evidence, f"destination:{evidence.origin}")])
     page = page_of(client_of(scenes.owner), path_of(opened))
     assert "Two statements contradict each other." in page
     assert page.count("It happened as T-9") == 1  # the panel says it once, beside what was said first

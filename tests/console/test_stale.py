@@ -83,7 +83,7 @@ def test_evidence_that_ended_a_hold_is_named(scenes: Scenes) -> None:
     hold, attempt = scenes.hold(opened), scenes.desk.step(opened).attempts.get()
     evidence = scenes.evidence(1, "crm_classic", "found", "The reply came late.", attempt_id=attempt.pk)
     late = Finding(Outcome.CONFIRMED, KnownBy.REPLY, reference="T-1")
-    record_sends([Sent(opened.id, 1, attempt.pk, late, evidence)])
+    record_sends([Sent(opened.id, 1, attempt.pk, late, evidence, f"destination:{evidence.origin}")])
     response = client_of(scenes.owner).post(
         hold_path(hold, "settle"), ABSENT | {"version": str(hold.version)}
     )

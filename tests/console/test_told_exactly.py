@@ -20,6 +20,7 @@ from opsledger.ledger.actions.record import Looked, record_looks
 from opsledger.ledger.models import Attempt
 from opsledger.rules.answers import Answer
 from opsledger.rules.facts import LookupFact, LookupStatus
+from opsledger.rules.record import KnownBy
 from tests.desk import params, step_identity
 
 
@@ -47,7 +48,21 @@ def look_in_vain(scenes: Scenes, opened: Opened, status: LookupStatus = LookupSt
     evidence = scenes.evidence(1, step.destination_slug, "", "", b"{}", kind="lookup")
     told = fields_of(params("classic_follow_up"))
     identity = step_identity(opened.id, 1)
-    record_looks([Looked(opened.id, 1, step.destination_id, identity, told, LookupFact(status), evidence)])
+    record_looks(
+        [
+            Looked(
+                opened.id,
+                1,
+                step.destination_id,
+                identity,
+                told,
+                LookupFact(status),
+                evidence,
+                f"destination:{evidence.origin}",
+                KnownBy.LOOKUP,
+            )
+        ]
+    )
 
 
 @pytest.mark.parametrize(

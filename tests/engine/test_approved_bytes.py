@@ -60,7 +60,7 @@ def test_a_request_that_can_not_be_sent_is_asked_about_and_no_attempt_is_opened(
     desk: Desk, subject: str, missing: list[str]
 ) -> None:
     definitions = read_files([DEFINITIONS])
-    load(desk.team.pk, [_with_header(one) for one in definitions], actor="test")
+    load(desk.team.pk, [_with_header(one) for one in definitions], actor="command:test")
     forget_current()
     neighbour = desk.open("classic_follow_up")
     opened = desk.open("classic_follow_up", subject=subject)

@@ -15,7 +15,7 @@ from opsledger.ledger.models import Attempt, Hold
 from opsledger.rules.answers import Answer
 from tests.desk import Desk, step_identity
 
-OWNER = By("person:test-owner", "Test owner")
+OWNER = By("person:00000000-0000-0000-0000-000000000001", "Test owner")
 
 
 def test_a_request_lost_before_acting_is_proven_absent_and_sent_again(desk: Desk) -> None:
@@ -186,9 +186,8 @@ def test_a_late_reply_that_contradicts_a_persons_answer_is_disputed(
     attempt = Attempt.objects.get(operation_id=opened.id)
 
     finding = Finding(Outcome.CONFIRMED, KnownBy.REPLY, reference="T-99")
-    late = Sent(
-        opened.id, 1, attempt.pk, finding, statement_evidence(1, "crm_classic", "confirmed", "late reply")
-    )
+    said = statement_evidence(1, "crm_classic", "confirmed", "late reply")
+    late = Sent(opened.id, 1, attempt.pk, finding, said, "destination:crm_classic")
     record_sends([late])
 
     assert hold_of(opened).reason == "disputed"

@@ -32,7 +32,7 @@ from tests.console.scenes import Scenes, desk, sandbox, scenes
 from tests.sinks import MailSink, WebSink, mail_sink, web_sink
 
 __all__ = ["desk", "sandbox", "scenes"]
-SYSTEM = By("token:flow", "flow")
+SYSTEM = By("token:00000000-0000-0000-0000-000000000003", "flow")
 HERE = AddressGuard.of(["127.0.0.0/8"])
 EVERYTHING = [kind.value for kind in NoticeKind]
 

@@ -283,7 +283,7 @@ def task_and_note(cast: Cast, folder: Path, *, approved: bool) -> Opened:
     text = TWO_STEPS.replace("APPROVAL", CONTENT if approved else "")
     file = folder / "task_and_note.toml"
     file.write_text(text.replace("NEEDS", "needs_approval = true" if approved else ""))
-    load(cast.desk.team.pk, read_files([DEFINITIONS, file]), actor="test")
+    load(cast.desk.team.pk, read_files([DEFINITIONS, file]), actor="command:test")
     forget_current()
     current = current_workflow(cast.desk.team.pk, "task_and_note")
     wanted = cast.desk.wanted()._replace(

@@ -155,9 +155,9 @@ def test_what_is_added_meanwhile_without_another_version_stays(desk: Desk, datab
         )
         holder.execute(
             "WITH c AS (UPDATE journal_chain SET length = length + 1, head = journal_hash(head, subject_kind, subject_id,"
-            " length + 1, now(), 'event_added', 'test', '{}') WHERE subject_id = %s RETURNING *)"
+            " length + 1, now(), 'event_added', 'command:test', '{}') WHERE subject_id = %s RETURNING *)"
             " INSERT INTO journal_entry (subject_id, seq, subject_kind, at, kind, actor, body, hash)"
-            " SELECT subject_id, length, subject_kind, now(), 'event_added', 'test', '{}', head FROM c",
+            " SELECT subject_id, length, subject_kind, now(), 'event_added', 'command:test', '{}', head FROM c",
             [claimed.operation_id],
         )
 
@@ -298,7 +298,7 @@ def found(desk: Desk, asked: OperationFilter) -> set[UUID]:
     return set(operations.every_id(desk.team.pk, asked, 50))
 
 
-BY = By("person:1", "Owner")
+BY = By("person:00000000-0000-0000-0000-000000000001", "Owner")
 
 
 def pause(desk: Desk, claimed: ClaimedSend) -> None:
@@ -376,7 +376,14 @@ def test_whatever_happens_meanwhile_a_reply_is_what_the_rules_make_of_it(
         extra = {"text": "x"} if slug == "kept" else {}
         current = current_workflow(desk.team.pk, slug)
         params = extra or desk.wanted(slug).params
-        wanted = NewOperation(desk.team.pk, "a", current.version_id, current.destinations, params, "token:1")
+        wanted = NewOperation(
+            desk.team.pk,
+            "a",
+            current.version_id,
+            current.destinations,
+            params,
+            "token:00000000-0000-0000-0000-000000000001",
+        )
         opened = open_operations([wanted])[0]
         claimed = claimed_of(opened.id)
         assert claimed.plain is not None

@@ -33,7 +33,7 @@ def newer_mail(desk: Desk, folder: Path) -> None:
     file = copied / "mail.toml"
     text = file.read_text()
     file.write_text(text.replace('name = "', 'name = "New ', 1))
-    load(desk.team.pk, read_files([copied]), actor="test")
+    load(desk.team.pk, read_files([copied]), actor="command:test")
     forget_current()
 
 

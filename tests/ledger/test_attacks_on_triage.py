@@ -57,7 +57,7 @@ from tests.ledger.test_statements_in_the_ledger import late_reply, plan_by, stat
 from tests.people import client_of
 from tests.replaying import effects, opened_by, start_of, unknown
 
-SYSTEM = By("token:flow", "flow")
+SYSTEM = By("token:00000000-0000-0000-0000-000000000003", "flow")
 
 
 @pytest.fixture
@@ -487,7 +487,8 @@ def test_a_late_reply_and_the_turn_of_a_stated_absence_never_send_what_arrived(d
     for one in arrived:
         (effect,) = desk.sandbox.effects(identity=step_identity(one.id, 1))
         finding = Finding(Outcome.CONFIRMED, KnownBy.REPLY, reference=str(effect["reference"]))
-        sent.append(Sent(one.id, 1, attempts[one.id].pk, finding, late_reply(attempts[one.id])))
+        late = late_reply(attempts[one.id])
+        sent.append(Sent(one.id, 1, attempts[one.id].pk, finding, late, f"destination:{late.origin}"))
 
     failed = at_once(replays.run_once, *(partial(record_sends, [one]) for one in sent))
 

@@ -20,7 +20,7 @@ from opsledger.ledger.models import Hold, Step
 from opsledger.rules.facts import FoundRecord, LookupFact, LookupStatus
 from tests.desk import WIRE, Desk, step_identity
 
-OWNER = By("person:test-owner", "Test owner")
+OWNER = By("person:00000000-0000-0000-0000-000000000001", "Test owner")
 
 
 def sql(statement: str, *values: object) -> int:

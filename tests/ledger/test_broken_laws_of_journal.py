@@ -40,7 +40,7 @@ def test_a_line_that_was_put_behind_a_chains_head_is_found(desk: Desk, forged: s
 
     sql(
         "INSERT INTO journal_entry (subject_id, seq, subject_kind, at, kind, actor, body, hash)"
-        " SELECT subject_id, length + 1, subject_kind, now(), 'answered', 'person:forged', %s, head"
+        " SELECT subject_id, length + 1, subject_kind, now(), 'answered', 'command:forged', %s, head"
         " FROM journal_chain WHERE subject_id = %s",
         forged,
         opened.id,
@@ -66,7 +66,17 @@ def reasoned(desk: Desk) -> Opened:
     with transaction.atomic():
         texts = [keep_text(opened.id, text) for text in ("seen in the CRM", "asked Vera", "by order")]
         facts = {"reason": texts[0], "more": {"checked_how": texts[1]}, "list": [texts[2]]}
-        append([Line("operation", opened.id, "noted", "person:x", body(facts))])
+        append(
+            [
+                Line(
+                    "operation",
+                    opened.id,
+                    "noted",
+                    "person:00000000-0000-0000-0000-000000000001",
+                    body(facts),
+                )
+            ]
+        )
     assert verify() == ""
     return opened
 
@@ -101,7 +111,8 @@ def test_a_run_that_goes_on_forgets_no_fault_that_was_found_before(desk: Desk, d
     with psycopg.connect(database_urls.superuser, autocommit=True) as superuser:  # type: ignore[attr-defined]
         superuser.execute("SET session_replication_role = replica")
         superuser.execute(
-            "UPDATE journal_entry SET actor = 'somebody' WHERE seq = 1 AND subject_id = %s", [broken.id]
+            "UPDATE journal_entry SET actor = 'command:somebody' WHERE seq = 1 AND subject_id = %s",
+            [broken.id],
         )
     verify_ledger.verify_range(FIRST, LAST, None, resume=False)
     VerifyCheckpoint.objects.update(finished_at=None)

@@ -18,7 +18,7 @@ from opsledger.ledger.models import Hold, Step
 from opsledger.rules.answers import Answer
 from tests.desk import WIRE, Desk
 
-OWNER = By("person:test-owner", "Test owner")
+OWNER = By("person:00000000-0000-0000-0000-000000000001", "Test owner")
 
 
 def sql(statement: str, *values: object) -> int:

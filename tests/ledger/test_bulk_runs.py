@@ -46,7 +46,7 @@ from tests.bulk import begun, counts, lines_of, ran, results, selected
 from tests.desk import Desk
 from tests.replaying import by_owner, rejected, unknown
 
-OTHER = By("person:other", "Other")
+OTHER = By("person:00000000-0000-0000-0000-000000000002", "Other")
 
 
 def holds_of(desk: Desk, count: int, make: Callable[[Desk], object] = unknown) -> list[Hold]:

@@ -128,7 +128,13 @@ def test_a_client_key_does_not_stand_for_another_proposal(
 def test_a_client_key_is_its_requesters_own(cast: Cast) -> None:
     """Else a second requester would be given the first one's version, and could approve what they asked for."""
     by = {
-        who.actor: who for who in (AUTOMATION, cast.anna, cast.bert, By("token:other", "another automation"))
+        who.actor: who
+        for who in (
+            AUTOMATION,
+            cast.anna,
+            cast.bert,
+            By("token:00000000-0000-0000-0000-000000000002", "another automation"),
+        )
     }
 
     made = [open_content_version(cast.desk.team.pk, proposal(client_key="run-1"), one) for one in by.values()]

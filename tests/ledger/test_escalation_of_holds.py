@@ -31,7 +31,7 @@ from tests.console.scenes import Scenes, desk, sandbox, scenes
 from tests.lock_waits import until_waiting
 
 __all__ = ["desk", "sandbox", "scenes"]
-SYSTEM = By("token:flow", "flow")
+SYSTEM = By("token:00000000-0000-0000-0000-000000000003", "flow")
 
 
 @pytest.fixture

@@ -300,7 +300,7 @@ def test_another_teams_holds_are_another_incident_and_are_not_seen(desk: Desk) -
     mine = an_incident(desk, 3)
     stranger = add_person(email="far@test.example", display_name="Far", password="correct horse battery")
     far = Desk(add_team(slug="far", name="Far", fallback_owner=stranger), desk.sandbox)
-    load(far.team.pk, read_files([DEFINITIONS]), actor="test")
+    load(far.team.pk, read_files([DEFINITIONS]), actor="command:test")
     theirs = an_incident(far, 4)
 
     assert theirs.pk != mine.pk

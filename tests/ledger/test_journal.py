@@ -107,7 +107,7 @@ def verify() -> str:
 TAMPERINGS = {
     "an entry's body": "UPDATE journal_entry SET body = replace(body, 'confirmed', 'accepted') WHERE kind = 'attempt_ended'",
     "an entry's time": "UPDATE journal_entry SET at = at + interval '1 second' WHERE seq = 2",
-    "an entry's author": "UPDATE journal_entry SET actor = 'somebody' WHERE seq = 2",
+    "an entry's author": "UPDATE journal_entry SET actor = 'command:somebody' WHERE seq = 2",
     "an entry taken out of the middle": "DELETE FROM journal_entry WHERE seq = 2",
     "the last entry taken away": "DELETE FROM journal_entry e USING journal_chain c"
     " WHERE c.subject_id = e.subject_id AND e.seq = c.length AND e.subject_kind = 'operation'",
@@ -177,7 +177,7 @@ def test_fields_can_not_be_shifted_into_each_other() -> None:
 def test_stored_text_is_kept_byte_for_byte() -> None:
     subject = new_id()
 
-    append([Line("team", subject, "test", "x", '{"b":1e2,"a":1.10}')])
+    append([Line("team", subject, "test", "engine", '{"b":1e2,"a":1.10}')])
 
     assert Entry.objects.get(subject_id=subject).body == '{"b":1e2,"a":1.10}'
 
@@ -187,8 +187,8 @@ def test_several_lines_of_one_subject_keep_their_order() -> None:
     subject, other = new_id(), new_id()
 
     append(
-        [Line("team", subject, kind, "x", "{}") for kind in ("one", "two", "three")]
-        + [Line("team", other, "n", "x", "{}")]
+        [Line("team", subject, kind, "engine", "{}") for kind in ("one", "two", "three")]
+        + [Line("team", other, "n", "engine", "{}")]
     )
 
     assert list(Entry.objects.filter(subject_id=subject).order_by("seq").values_list("kind", flat=True)) == [
@@ -203,7 +203,17 @@ def test_erasing_a_text_leaves_the_chain_whole(desk: Desk) -> None:
     opened = desk.open()
     with transaction.atomic():
         kept = keep_text(opened.id, "the customer's name is in here")
-        append([Line("operation", opened.id, "noted", "person:x", body({"note": kept}))])
+        append(
+            [
+                Line(
+                    "operation",
+                    opened.id,
+                    "noted",
+                    "person:00000000-0000-0000-0000-000000000001",
+                    body({"note": kept}),
+                )
+            ]
+        )
     row = ErasableText.objects.get(pk=kept["text"])
     assert text_digest(bytes(row.nonce or b""), row.text or "") == kept["digest"]
 

@@ -75,7 +75,7 @@ def lost_unreadable(desk: Desk, folder: Path) -> list[tuple[Hold, str, str]]:
     read = '[destination.crm_classic.actions.create_task.read]\npath = "/crm/tasks/{reference}"\n'
     assert read in text
     (folder / "crm_classic.toml").write_text(text.replace(read, "").replace("by_reference = true\n", ""))
-    load(desk.team.pk, read_files([folder / "crm_classic.toml"]), actor="test")
+    load(desk.team.pk, read_files([folder / "crm_classic.toml"]), actor="command:test")
     forget_current()
     return lost(desk, 1)
 

@@ -155,7 +155,7 @@ def given_params(draw: st.DrawFn, workflow: WorkflowDefinition) -> dict[str, Any
 def kinds(desk: Desk, tmp_path: Path) -> list[str]:
     """Workflows of every kind, loaded."""
     (tmp_path / "more.toml").write_text(_definitions())
-    load(desk.team.pk, read_files([tmp_path]), actor="test")
+    load(desk.team.pk, read_files([tmp_path]), actor="command:test")
     return [*STEPS, "campaign_follow_up", "classic_follow_up", "branch_follow_up"]
 
 
@@ -187,7 +187,13 @@ def test_a_cast_row_is_the_row_that_the_rules_give(desk: Desk, kinds: list[str])
         current = current_workflow(desk.team.pk, slug)
         params = data.draw(given_params(definitions.workflow(current.version_id)))
         one = NewOperation(
-            desk.team.pk, operation_id, current.version_id, current.destinations, params, "token:1", *ids
+            desk.team.pk,
+            operation_id,
+            current.version_id,
+            current.destinations,
+            params,
+            "token:00000000-0000-0000-0000-000000000001",
+            *ids,
         )
         made, wanted, asked = _both(one, now)
         if asked:
@@ -206,7 +212,14 @@ def test_what_waits_for_a_person_at_once_is_left_to_the_rules(
     desk: Desk, kinds: list[str], slug: str
 ) -> None:
     current = current_workflow(desk.team.pk, slug)
-    one = NewOperation(desk.team.pk, "a", current.version_id, current.destinations, {"text": "b"}, "token:1")
+    one = NewOperation(
+        desk.team.pk,
+        "a",
+        current.version_id,
+        current.destinations,
+        {"text": "b"},
+        "token:00000000-0000-0000-0000-000000000001",
+    )
     made, _, asked = _both(one, datetime(2026, 1, 1, tzinfo=UTC))
     assert asked
     assert made is None
@@ -216,6 +229,12 @@ def test_a_latest_moment_is_left_to_the_rules(desk: Desk, kinds: list[str]) -> N
     now = datetime(2026, 1, 1, tzinfo=UTC)
     current = current_workflow(desk.team.pk, "told")
     one = NewOperation(
-        desk.team.pk, "a", current.version_id, current.destinations, {"text": "b"}, "token:1", not_after=now
+        desk.team.pk,
+        "a",
+        current.version_id,
+        current.destinations,
+        {"text": "b"},
+        "token:00000000-0000-0000-0000-000000000001",
+        not_after=now,
     )
     assert Casting(now).cast(one) is None

@@ -118,7 +118,14 @@ def test_an_ordinary_reply_is_written_as_the_rules_would_write_it(desk: Desk, ki
     ) -> None:
         current = current_workflow(desk.team.pk, slug)
         params = data.draw(given_params(definitions.workflow(current.version_id)))
-        wanted = NewOperation(desk.team.pk, "a", current.version_id, current.destinations, params, "token:1")
+        wanted = NewOperation(
+            desk.team.pk,
+            "a",
+            current.version_id,
+            current.destinations,
+            params,
+            "token:00000000-0000-0000-0000-000000000001",
+        )
         with one_transaction():
             opened = open_operations([wanted])[0]
             for number in range(1, steps + 1):
@@ -212,7 +219,12 @@ def claimed_and_answered(desk: Desk, count: int) -> list[ordinary.Reply]:
 def test_an_operation_that_changed_since_its_claim_is_left_to_the_rules(desk: Desk) -> None:
     changed, neighbour = claimed_and_answered(desk, 2)
     operation = Operation.objects.get(pk=changed[0].operation_id)
-    settle_cancel(operation.pk, "Not wanted.", By("person:1", "Owner"), version=operation.version)
+    settle_cancel(
+        operation.pk,
+        "Not wanted.",
+        By("person:00000000-0000-0000-0000-000000000001", "Owner"),
+        version=operation.version,
+    )
     ordinary.record_replies([changed, neighbour])
     steps = dict(Step.objects.filter(operation_id=operation.pk).values_list("number", "state"))
     assert steps == {1: "confirmed", 2: "cancelled"}

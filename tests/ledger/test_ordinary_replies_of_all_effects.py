@@ -139,7 +139,7 @@ def _definitions() -> tuple[str, list[str]]:
 def slugs(desk: Desk, tmp_path: Path) -> list[str]:
     text, slugs = _definitions()
     (tmp_path / "wide.toml").write_text(text)
-    load(desk.team.pk, read_files([tmp_path]), actor="test")
+    load(desk.team.pk, read_files([tmp_path]), actor="command:test")
     return slugs
 
 
@@ -162,7 +162,12 @@ def test_ordinary_replies_of_all_effects(desk: Desk, slugs: list[str]) -> None:
     def rows_are_equal(slug: str, text: str, replies: list[tuple[str | None, int]]) -> None:
         current = current_workflow(desk.team.pk, slug)
         wanted = NewOperation(
-            desk.team.pk, "a", current.version_id, current.destinations, {"text": text}, "token:1"
+            desk.team.pk,
+            "a",
+            current.version_id,
+            current.destinations,
+            {"text": text},
+            "token:00000000-0000-0000-0000-000000000001",
         )
         with one_transaction():
             opened = open_operations([wanted])[0]

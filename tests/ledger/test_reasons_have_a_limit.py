@@ -12,13 +12,15 @@ from opsledger.journal.models import Entry
 from opsledger.ledger.actions import destinations, event_questions, interventions, sending
 from opsledger.ledger.actions.deciding import REASON_LENGTH_MAX, By, Refused
 
-BY = By("person:1", "Owner")
+BY = By("person:00000000-0000-0000-0000-000000000001", "Owner")
 ASKED = {
     "cancel": lambda why: interventions.settle_cancel(uuid4(), why, BY, version=1),
     "take an answer back": lambda why: interventions.settle_withdraw(uuid4(), 1, why, BY, version=1),
     "pause a destination": lambda why: destinations.settle_pause(uuid4(), 1, why, BY),
     "let a destination go on": lambda why: destinations.settle_resume(uuid4(), 1, 1.0, why, BY),
-    "sending off": lambda why: sending.switch_sending(False, reason=why, by="person:1"),
+    "sending off": lambda why: sending.switch_sending(
+        False, reason=why, by="person:00000000-0000-0000-0000-000000000001"
+    ),
     "a question about an event": lambda why: event_questions.settle_event_hold(
         uuid4(), "dismiss", 1, why, BY
     ),

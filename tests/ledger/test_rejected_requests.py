@@ -359,7 +359,7 @@ def test_a_rejection_lets_no_later_step_of_a_replaced_operation_go_on(cast: Cast
         for one in read_files([DEFINITIONS])
         if isinstance(one, WorkflowDefinition) and one.slug == "campaign_follow_up"
     ]
-    load(cast.desk.team.pk, goes_on, actor="test")
+    load(cast.desk.team.pk, goes_on, actor="command:test")
     opened, alone = changed_task(cast), changed_task(cast)
     other = cast.desk.letter(content_id="another/letter")
     Operation.objects.filter(pk=other.id).update(replaces_id=opened.id)

@@ -64,7 +64,7 @@ from tests.replaying import (
     writes,
 )
 
-OTHER = By("person:other", "Other owner")
+OTHER = By("person:00000000-0000-0000-0000-000000000002", "Other owner")
 
 
 # Plans
@@ -513,7 +513,7 @@ def test_a_newer_definition_is_taken_by_choice_and_only_where_nothing_is_frozen(
         for one in read_files([DEFINITIONS])
         if isinstance(one, DestinationDefinition)
     ]
-    load(desk.team.pk, both, actor="test")
+    load(desk.team.pk, both, actor="command:test")
     newest = Definition.objects.get(slug="mail", team=desk.team).current_id
 
     plain = planned(desk, [recorded])

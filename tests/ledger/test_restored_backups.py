@@ -19,7 +19,7 @@ from opsledger.ledger.models import Hold
 from opsledger.rules.answers import Answer
 from tests.desk import Desk, step_identity
 
-OWNER = By("person:test-owner", "Test owner")
+OWNER = By("person:00000000-0000-0000-0000-000000000001", "Test owner")
 
 
 def scripted(behaviour: str) -> Callable[[Desk], Opened]:

@@ -216,7 +216,8 @@ def test_what_is_found_later_against_the_statement_is_disputed(desk: Desk) -> No
     (effect,) = desk.sandbox.effects(identity=step_identity(opened.id, 1))
     attempt = Attempt.objects.get(operation_id=opened.id)
     finding = Finding(Outcome.CONFIRMED, KnownBy.REPLY, reference=str(effect["reference"]))
-    record_sends([Sent(opened.id, 1, attempt.pk, finding, late_reply(attempt))])
+    late = late_reply(attempt)
+    record_sends([Sent(opened.id, 1, attempt.pk, finding, late, f"destination:{late.origin}")])
 
     assert hold_of(opened).reason == "disputed"
     desk.hurry()

@@ -199,7 +199,7 @@ class House:
     # Definitions and operations
 
     def load(self, definitions: Sequence[AnyDefinition]) -> None:
-        load(self.team.pk, definitions, actor="test")
+        load(self.team.pk, definitions, actor="command:test")
 
     def settle_in(self) -> None:
         """A team, and the demo's definitions with short spans, at this house's sandbox."""
@@ -216,7 +216,7 @@ class House:
         wanted = [
             NewOperation(
                 team_id=self.team.pk, operation_id=f"test:{uuid.uuid4()}", workflow_version_id=current.version_id,
-                destinations=current.destinations, params=params(workflow, **extra), actor="test",
+                destinations=current.destinations, params=params(workflow, **extra), actor="command:test",
             )
             for _ in range(count)
         ]  # fmt: skip

@@ -84,7 +84,11 @@ def test_refused_access_stops_the_destination_with_one_hold_and_the_backlog_leav
     house.sandbox.reset("script")
 
     waiting = settle_resume(
-        hold.pk, hold.version, RATE_PER_SECOND, "a new key was set", By("person:test", "Test")
+        hold.pk,
+        hold.version,
+        RATE_PER_SECOND,
+        "a new key was set",
+        By("person:00000000-0000-0000-0000-000000000001", "Test"),
     )
     planned = {one.id: house.value(_ACT_AT, one.id) for one in opened}
     house.work_until(lambda: all(house.state(one) == "confirmed" for one in opened), "the backlog to leave")

@@ -117,6 +117,11 @@ def _other(telling: Telling, entry: Told) -> Item:
     )  # fmt: skip
 
 
+def _added(telling: Telling, entry: Told) -> Item:
+    """Whose word it is stands with it: nobody looked."""
+    return replace(_other(telling, entry), facts=((_("Told by"), telling.name(entry.actor)),))
+
+
 _MACHINE = {
     "deadline_came": noop("A deadline came"),
     "event_added": noop("Another event of the same action was added"),
@@ -147,4 +152,5 @@ _TELLERS = {
     "check_requested": decisions.by_person,
     "revealed": decisions.by_person,
     "replayed": decisions.replayed,
+    "evidence_added": _added,
 }

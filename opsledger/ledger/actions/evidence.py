@@ -98,6 +98,8 @@ def _add_found(team_id: UUID, operation_id: UUID, step_name: str, statement: Sta
         request_fields=sent_fields(bytes(request.body), profile.lookup),
         fact=LookupFact(LookupStatus.RECORDS, (found,), complete=False),
         evidence=evidence,
+        actor=by.actor,
+        known_by=KnownBy.REPORT,
         planned=False,
     )
     record_looks([looked])

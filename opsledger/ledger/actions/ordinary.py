@@ -129,6 +129,7 @@ def _row(claimed: ClaimedSend, sent: Sent) -> dict[str, Any] | None:
         "sentence": evidence.sentence,
         "evidence_id": str(evidence.id),
         "origin": evidence.origin,
+        "actor": sent.actor,
         "says": evidence.says,
         "facts": json.dumps(evidence.facts, sort_keys=True),
         "digest": evidence.digest.hex(),

@@ -27,7 +27,7 @@ from opsledger.rules.facts import FoundRecord, LookupFact
 from opsledger.rules.learning import Finding
 from opsledger.rules.matching import FieldRow, LookAnswer, LookupVerdict, judge, own_records
 from opsledger.rules.profile import Lookup
-from opsledger.rules.record import Operation, Step
+from opsledger.rules.record import KnownBy, Operation, Step
 from opsledger.rules.rendering import mask
 from opsledger.rules.schedule import counts_as_look, next_delay_seconds
 from opsledger.rules.settling import Moment
@@ -38,13 +38,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The result of one send, or an automation's report of one."""
+    """The result of one send."""
 
     operation_id: UUID
     step_number: int
     attempt_id: UUID
     finding: Finding
     evidence: NewEvidence
+    actor: str  # whose reply it is, as the journal writes it
     seen: Mapping[str, Any] = field(
         default_factory=dict
     )  # what the transport saw: left_house, phase, status, …
@@ -55,7 +56,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """The result of one lookup, before the rules have judged it."""
+    """The result of one lookup, or a record that somebody tells of, before the rules have judged it."""
 
     operation_id: UUID
     step_number: int
@@ -64,6 +65,8 @@ class Looked:
     request_fields: Mapping[str, str]
     fact: LookupFact
     evidence: NewEvidence
+    actor: str  # who says so, as the journal writes it: the destination, or whoever tells of the record
+    known_by: KnownBy  # what is settled by it is known by: the lookup, or that report
     final: str = ""  # what the found record says of the final effect: confirmed, failed or nothing yet
     asked_at: datetime | None = None  # the database's time before it was asked; None: it can prove no absence
     planned: bool = True  # False: somebody told of a record, nobody looked
@@ -107,7 +110,7 @@ def _sent(one: Sent, taken_by: str | None) -> Change:
     }
     return Change(
         kind="attempt_ended",
-        actor=f"destination:{one.evidence.origin}",
+        actor=one.actor,
         decide=decide,
         facts=facts,
         evidence=(one.evidence,),
@@ -200,9 +203,12 @@ def _looked(one: Looked) -> Change:
         made.facts = {"step": one.step_number, "says": says, "evidence": str(one.evidence.id)}
         facts = {**one.evidence.facts, **shown}
         made.evidence = (replace(one.evidence, says=says, sentence=sentence, facts=facts),)
-        return transitions.looked(loaded.record, one.step_number, look, moment)
+        return transitions.looked(
+            loaded.record, one.step_number, replace(look, known_by=one.known_by), moment
+        )
 
-    made = Change(kind="lookup_ended", actor=f"destination:{one.evidence.origin}", decide=decide)
+    kind = "lookup_ended" if one.known_by is KnownBy.LOOKUP else "evidence_added"
+    made = Change(kind=kind, actor=one.actor, decide=decide)
     return made
 
 

@@ -10,7 +10,7 @@ WITH reply AS MATERIALIZED (
            operation_id uuid, version integer, step_id uuid, attempt_id uuid, destination_id uuid, reference text, key text,
            state text, ended boolean, body text,
            left_house boolean, phase text, error text, status smallint, elapsed_seconds double precision, sentence text,
-           evidence_id uuid, origin text, says text, facts text, digest text, content text,
+           evidence_id uuid, origin text, actor text, says text, facts text, digest text, content text,
            next_id uuid, next_act text, next_after double precision, method text, url text, headers text, request_body text,
            idempotency_key text, request_digest text, content_digest text)
 ), locked AS MATERIALIZED (
@@ -59,7 +59,7 @@ WITH reply AS MATERIALIZED (
            decode(content, 'hex'), false
       FROM known
 ), line AS MATERIALIZED (
-    SELECT operation_id, 'destination:' || origin AS actor,
+    SELECT operation_id, actor,
            replace(body, chr(1), to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US') || '+00:00') AS body
       FROM known
 ), chained AS (

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import getpass
 from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.utils.dateparse import parse_datetime
 
+from opsledger.journal.actor import current_actor
 from opsledger.ledger.actions.sending import record_restored
 from opsledger.ledger.models import SendingSwitch
 
@@ -31,7 +31,7 @@ class Command(BaseCommand):
             raise CommandError(
                 'Sending is on. Turn it off first: manage.py sending off --reason "backup restored".'
             )
-        count = record_restored(until, actor=f"command:{getpass.getuser()}")
+        count = record_restored(until, actor=current_actor())
         self.stdout.write(
             f"{count} operations have steps of unknown outcome now. Look at them, then: manage.py sending on --reason …"
         )

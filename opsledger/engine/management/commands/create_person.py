@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from argparse import ArgumentParser
 from typing import Any
 
@@ -12,6 +11,7 @@ from django.db import transaction
 from opsledger.accounts import actions
 from opsledger.accounts.models import Person, Team
 from opsledger.accounts.permissions import Role
+from opsledger.journal.actor import current_actor
 from opsledger.ledger.actions.approvers import settle_approvers_changed_here
 from opsledger.ledger.actions.deciding import By
 
@@ -33,7 +33,7 @@ class Command(BaseCommand):
                 team = _team(options["team"], options["team_name"], person)
                 for role in options["role"]:
                     actions.grant_role(person, team, Role(role))
-                actor = f"command:{getpass.getuser()}"
+                actor = current_actor()
                 settle_approvers_changed_here([team.pk], By(actor, actor))
                 password = actions.set_temporary_password(person)
         except actions.Refused as why:

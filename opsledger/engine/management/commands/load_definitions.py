@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from opsledger.accounts.models import Team
 from opsledger.engine.loading import BadDefinitions, read_files
+from opsledger.journal.actor import current_actor
 from opsledger.ledger.actions.definitions import load
 
 
@@ -35,7 +35,7 @@ class Command(BaseCommand):
         if options["check"]:
             self.stdout.write(f"{len(definitions)} definitions are valid.")
             return
-        for one in load(team.pk, definitions, actor=f"command:{getpass.getuser()}"):
+        for one in load(team.pk, definitions, actor=current_actor()):
             self.stdout.write(
                 f"{one.kind} {one.slug}: version {one.number}{', new' if one.changed else ', unchanged'}"
             )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import getpass
 from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from opsledger.journal.actor import current_actor
 from opsledger.ledger.actions.sending import switch_sending
 from opsledger.ledger.models import SendingSwitch
 
@@ -23,7 +23,7 @@ class Command(BaseCommand):
         if options["to"] is not None:
             if not options["reason"].strip():
                 raise CommandError('Say why: --reason "…". It is kept with the switch.')
-            switch_sending(options["to"] == "on", reason=options["reason"], by=f"command:{getpass.getuser()}")
+            switch_sending(options["to"] == "on", reason=options["reason"], by=current_actor())
         switch = SendingSwitch.objects.get(pk=1)
         word = "on" if switch.sending else "off"
         said = f", since {switch.changed_at:%Y-%m-%d %H:%M} UTC by {switch.changed_by}: {switch.reason}"
