@@ -172,7 +172,8 @@ CALLS: tuple[Call, ...] = (
     ),
     Call(
         "POST", "/operations/{operation}/steps/{step}/evidence", "add_evidence", "Add evidence to a step",
-        "A delivery report, a found record, or something seen. The same again changes nothing.",
+        "A delivery report, a found record, or something seen. What would prove nothing is refused, and the call to make "
+        "instead is named. The same again changes nothing.",
         steps.evidence, (Reply(200, "Kept.", ReportAnswer), _NOT_FOUND, _INVALID),
         permission=Permission.REPORT, shape=Evidence,
         example={"says": "delivered", "how": "Delivery webhook of the mail service", "reference": "msg_812"},

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from opsledger.rules.profile import ActionProfile
 from opsledger.rules.record import Attempt, KnownBy, Operation, Step
 from opsledger.rules.settling import Moment, close_hold, open_hold
 from opsledger.rules.states import FINAL_STATES, HoldReason, NoChange, Outcome, StepState
@@ -36,6 +37,9 @@ class Finding:
     settles_earlier: bool = False  # documented as the answer to the earlier attempts under this key too
     answered_with_error: bool = False  # a server error came back
     taken_by: str | None = None  # the operation that already holds this reference
+    identified: bool = (
+        False  # it carries the step's own identity, which the destination was given with the request
+    )
     facts: Mapping[str, Any] | None = None
 
 
@@ -43,7 +47,8 @@ def learn(operation: Operation, step: Step, attempt: Attempt, finding: Finding, 
     """One finding about one attempt.
 
     1. Still open, or ended as unknown: the finding settles it; learning nothing changes nothing.
-    2. The finding names a record that another step holds: it proves nothing, and a person is asked.
+    2. The finding names a record that another step holds: it proves nothing, and a person is asked. A success that names
+       none, where the destination answers with a reference, proves nothing either (table 2).
     3. In dispute: it is added to the statements.
     4. Settled already: the same again, or less, changes nothing; a contradiction is a dispute. So is anything that is
        learnt after a person closed the step as never known, and "no change" while a person is asked about records.
@@ -64,10 +69,27 @@ def learn(operation: Operation, step: Step, attempt: Attempt, finding: Finding, 
         dispute(operation, step, attempt, finding, moment)
     elif finding.taken_by is not None:
         _reference_taken(operation, step, attempt, finding, moment)
+    elif lacks_reference(attempt, finding, moment.policies[step.number].profile):
+        learn(operation, step, attempt, replace(finding, outcome=Outcome.UNKNOWN), moment)
     else:
         _end(step, attempt, finding)
         _settle_siblings(step, attempt, finding)
         follow_attempts(operation, step, moment)
+
+
+def lacks_reference(attempt: Attempt, finding: Finding, profile: ActionProfile) -> bool:
+    """Whether a success names nothing that it made, although the destination answers this action with a reference.
+
+    It is named by the reference, by what is known already of an attempt that happened, or by the step's own identity. A
+    person may say why there is none; a reply without a body is a success where the profile says so.
+    """
+    if finding.outcome is not Outcome.CONFIRMED or not profile.reply.reference:
+        return False
+    named = finding.reference or finding.identified or (attempt.outcome in HAPPENED and attempt.reference)
+    excused = finding.known_by is KnownBy.PERSON or (
+        finding.known_by is KnownBy.REPLY and profile.reply.empty_ok
+    )
+    return not named and not excused
 
 
 def _is_in_dispute(operation: Operation, step: Step, attempt: Attempt) -> bool:
@@ -147,6 +169,8 @@ def _upgrade(operation: Operation, step: Step, attempt: Attempt, finding: Findin
     if attempt.outcome not in HAPPENED:
         return
     if finding.taken_by is not None:  # the outcome stands; the reference is another step's
+        return
+    if lacks_reference(attempt, finding, moment.policies[step.number].profile):
         return
     if finding.outcome is Outcome.CONFIRMED and attempt.outcome is Outcome.ACCEPTED:
         attempt.outcome, attempt.known_by = Outcome.CONFIRMED, finding.known_by

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from opsledger.rules.learning import (
@@ -20,10 +21,12 @@ from opsledger.rules.learning import (
     delivered,
     dispute,
     follow_attempts,
+    lacks_reference,
     learn,
     not_delivered,
 )
 from opsledger.rules.next_step import decide, may_look, next_look_at, planned_look_at
+from opsledger.rules.profile import ActionProfile
 from opsledger.rules.record import Act, Attempt, KnownBy, Operation, Step
 from opsledger.rules.settling import Moment, NotNow, close_hold, open_hold, settled
 from opsledger.rules.states import (
@@ -220,30 +223,63 @@ def _finding_of(look: Look) -> Finding:
     return Finding(outcome, look.known_by, no_change=kind, reference=reference, facts=look.facts)
 
 
+class Lacking(StrEnum):
+    """What a report of the final effect lacks to prove anything."""
+
+    FINAL_EFFECT = "final_effect"  # the profile documents none
+    REFERENCE = "reference"  # the destination answers with one, and neither it nor the identity is named
+
+
+class ProvesNothing(NotNow):
+    def __init__(self, lacking: Lacking) -> None:
+        super().__init__(_WHY_NOTHING[lacking])
+        self.lacking = lacking
+
+
+_WHY_NOTHING = {
+    Lacking.FINAL_EFFECT: "This destination documents no final effect of this action; a report of it proves nothing.",
+    Lacking.REFERENCE: "This destination answers with a reference, and the report names none.",
+}
+
+
 def reported(
     operation: Operation, number: int, finding: Finding, *, final: bool, moment: Moment
 ) -> Operation:
-    """Evidence from outside an attempt: a delivery report, a found record, an automation's statement.
+    """A report of the final effect: delivered, or finally not. `final`: of what the step has made, as far as is known.
 
-    `final` says that it speaks of the final effect of something accepted (delivered, bounced).
+    ProvesNothing where the profile documents no final effect, and where it would settle what is not known to be taken over
+    without naming it.
     """
     after = operation.copy()
-    step = after.step(number)
+    step, profile = after.step(number), moment.policies[number].profile
+    if profile.final_effect is None:
+        raise ProvesNothing(Lacking.FINAL_EFFECT)
     attempt = _spoken_of(step, finding.reference, open_too=True)
     if attempt is None:
         return settled(after, moment)
+    if _settles_unnamed(attempt, finding, profile):
+        raise ProvesNothing(Lacking.REFERENCE)
     taken, no_change = finding.taken_by is not None, finding.outcome is Outcome.NO_CHANGE
+    told = replace(finding, reference=None) if no_change else finding  # what came to nothing has no record
     if final and not taken and step.state is StepState.ACCEPTED and finding.outcome is Outcome.CONFIRMED:
         delivered(after, step, finding.known_by, finding.reference, moment)
     elif final and no_change and step.state is StepState.ACCEPTED:
         not_delivered(after, step, finding.known_by, moment, finding.facts)
     elif final and no_change and step.state is StepState.CONFIRMED:
-        dispute(after, step, None, finding, moment)
+        dispute(after, step, None, told, moment)
     elif final and no_change and attempt.outcome in {None, Outcome.UNKNOWN} and not step.never_known:
         _bounced_before_accepted(after, step, attempt, finding, moment)
     else:
-        learn(after, step, attempt, finding, moment)
+        learn(after, step, attempt, told, moment)
     return settled(after, moment)
+
+
+def _settles_unnamed(attempt: Attempt, finding: Finding, profile: ActionProfile) -> bool:
+    """What was not taken over for all that is known is settled by what names it, also as taken over in vain."""
+    if attempt.outcome is Outcome.ACCEPTED:
+        return lacks_reference(attempt, finding, profile)
+    happened = replace(finding, outcome=Outcome.CONFIRMED, no_change=None)
+    return attempt.outcome in {None, Outcome.UNKNOWN} and lacks_reference(attempt, happened, profile)
 
 
 def _bounced_before_accepted(

@@ -183,11 +183,6 @@ def reports(world: World) -> Any:
     return lambda: report(world, attempt, "confirmed", reference="T-1")
 
 
-def reports_delivery(world: World) -> Any:
-    unknown(world)
-    return lambda: evidence(world, "delivered", reference="T-1")
-
-
 def recovers(world: World) -> None:
     """What is found is applied, not only shown to the owner."""
     row = Destination.objects.get(team=world.cast.launch, slug="crm")
@@ -215,7 +210,6 @@ WRITERS: list[Any] = [
     pytest.param(answers("happened"), REFUSED, id="it happened"),
     pytest.param(answers("happened_accepted"), REFUSED, id="it was taken over"),
     pytest.param(reports, 200, id="an automation's report"),
-    pytest.param(reports_delivery, 200, id="a delivery report"),
     pytest.param(finds, 200, id="a found record"),
     pytest.param(hears, None, id="a reply"),
 ]
@@ -243,6 +237,23 @@ def test_who_names_a_reference_that_is_being_taken_is_told_who_took_it(
     else:
         hold = Hold.objects.get(operation__operation_id="order:1", closed_at=None)
         assert "order:0" in hold.facts
+
+
+def test_a_delivery_report_that_names_what_is_being_taken_is_told_who_took_it(
+    live_world: World, database_urls: Urls
+) -> None:
+    load(live_world.cast.launch.pk, read(MORE), actor="command:test")
+    claim(live_world, "order:0", "ticketed")
+    held(live_world, workflow="ticketed")
+    holder = step("order:0")
+
+    answer = behind(
+        database_urls, taking(holder, "T-1"), lambda: evidence(live_world, "delivered", reference="T-1")
+    )
+
+    assert (answer.status_code, HeldReference.objects.get().step_id) == (200, holder.pk)
+    assert (step().state, step().reference) == ("unknown", None)
+    assert "order:0" in Hold.objects.get(operation__operation_id="order:1", closed_at=None).facts
 
 
 # What nobody has typed just now

@@ -6,10 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from api_world import World
-from test_references import claim, evidence, looked, recovers, report, step
+from api_world import World, read
+from test_references import MORE, claim, evidence, looked, recovers, report, step
 
 from opsledger.journal.models import Entry
+from opsledger.ledger.actions.definitions import load
 from opsledger.ledger.actions.record import record_looks
 from opsledger.ledger.models import Attempt, Evidence, Hold
 
@@ -73,11 +74,6 @@ def test_a_contradiction_says_that_it_was_told_and_not_looked_up(world: World) -
 
 def test_a_failure_that_a_lookup_found_is_known_by_the_lookup(world: World) -> None:
     """`report` was written whoever had told of it."""
-    from api_world import read
-    from test_references import MORE
-
-    from opsledger.ledger.actions.definitions import load
-
     load(world.cast.launch.pk, read(MORE), actor="command:test")
     report(world, claim(world, "order:1", "ticketed"), "accepted", reference="T-1")
 

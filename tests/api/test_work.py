@@ -335,28 +335,78 @@ def test_another_teams_attempt_is_not_there(ready: World) -> None:
 # Evidence
 
 
-def evidence(world: World, says: str, **more: Any) -> Any:
-    return world.auto.post(f"{STEP}/evidence", {"says": says, "how": "webhook"} | more)
+TELL = "/operations/order:1/steps/tell"
 
 
-def test_a_delivery_report_proves_the_final_effect(ready: World) -> None:
-    report(ready, claim(ready), "accepted", reference="M-1")
-    assert evidence(ready, "delivered", reference="M-1").json()["state"] == "confirmed"
-    assert evidence(ready, "delivered", reference="M-1").json()["repeated"] is True
+def evidence(world: World, says: str, step: str = STEP, **more: Any) -> Any:
+    return world.auto.post(f"{step}/evidence", {"says": says, "how": "webhook"} | more)
 
 
-def test_a_bounce_fails_the_step_and_asks_a_person(ready: World) -> None:
-    report(ready, claim(ready), "accepted", reference="M-1")
-    assert evidence(ready, "not_delivered").json()["state"] == "failed"
-    assert [one["reason"] for one in ready.owner.get("/holds").json()["items"]] == ["delivery_failed"]
+@pytest.fixture
+def told(world: World) -> World:
+    """One message that an automation claimed, whose service tells of its final effect."""
+    assert world.record("order:1", "told").status_code == 201
+    return world
 
 
-def test_a_report_about_another_reference_is_a_dispute_not_a_proof(ready: World) -> None:
-    report(ready, claim(ready), "accepted", reference="M-1")
-    evidence(ready, "delivered", reference="M-2")
-    record = ready.auto.get("/operations/order:1").json()
+def claim_told(world: World) -> str:
+    return str(world.auto.post(f"{TELL}/claim").json()["attempt_id"])
+
+
+def test_a_delivery_report_proves_the_final_effect(told: World) -> None:
+    report(told, claim_told(told), "accepted", reference="M-1")
+    assert evidence(told, "delivered", TELL, reference="M-1").json()["state"] == "confirmed"
+    assert evidence(told, "delivered", TELL, reference="M-1").json()["repeated"] is True
+
+
+def test_a_bounce_fails_the_step_and_asks_a_person(told: World) -> None:
+    report(told, claim_told(told), "accepted", reference="M-1")
+    assert evidence(told, "not_delivered", TELL).json()["state"] == "failed"
+    assert [one["reason"] for one in told.owner.get("/holds").json()["items"]] == ["delivery_failed"]
+
+
+def test_a_report_about_another_reference_is_a_dispute_not_a_proof(told: World) -> None:
+    report(told, claim_told(told), "accepted", reference="M-1")
+    evidence(told, "delivered", TELL, reference="M-2")
+    record = told.auto.get("/operations/order:1").json()
     assert record["steps"][0]["state"] != "confirmed"
     assert [hold["reason"] for hold in record["holds"] if hold["closed_at"] is None] == ["disputed"]
+
+
+@pytest.mark.parametrize("says", ["delivered", "not_delivered"])
+@pytest.mark.parametrize("outcome", ["", "unknown", "accepted", "confirmed"])
+def test_what_has_no_final_effect_is_not_delivered_or_not(ready: World, outcome: str, says: str) -> None:
+    """A bare word would confirm a task that nobody has seen, or let it be made a second time."""
+    attempt = claim(ready)
+    if outcome:
+        report(ready, attempt, outcome, **({} if outcome == "unknown" else {"reference": "T-1"}))
+    before = ready.auto.get("/operations/order:1").json()
+
+    for more in ({}, {"reference": "T-1"}):
+        answer = evidence(ready, says, **more)
+        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "says")
+        message = answer.json()["errors"][0]["message"]
+        assert "`found`" in message and "POST /attempts/{attempt}/outcome" in message
+
+    assert ready.auto.get("/operations/order:1").json() == before
+    assert not Evidence.objects.filter(says=says).exists()
+
+
+@pytest.mark.parametrize("says", ["delivered", "not_delivered"])
+@pytest.mark.parametrize("outcome", ["", "unknown"])
+def test_a_final_effect_of_what_was_not_taken_over_needs_its_reference(
+    told: World, outcome: str, says: str
+) -> None:
+    attempt = claim_told(told)
+    if outcome:
+        report(told, attempt, outcome)
+
+    answer = evidence(told, says, TELL)
+
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "reference")
+    assert told.auto.get("/operations/order:1").json()["steps"][0]["state"] == (outcome or "in_flight")
+    named = evidence(told, says, TELL, reference="M-1")
+    assert named.json()["state"] == {"delivered": "confirmed", "not_delivered": "failed"}[says]
 
 
 def test_what_was_seen_decides_nothing(ready: World) -> None:

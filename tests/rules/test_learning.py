@@ -434,7 +434,7 @@ def test_a_report_names_the_attempt_by_its_reference() -> None:
 
 
 def test_nothing_is_learnt_about_a_step_that_was_never_sent() -> None:
-    world = World()
+    world = World(policy(message()))
     operation = world.opened()
 
     assert not fold.difference(

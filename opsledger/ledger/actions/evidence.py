@@ -40,7 +40,7 @@ from opsledger.rules.facts import FoundRecord, LookupFact, LookupStatus
 from opsledger.rules.learning import Finding
 from opsledger.rules.matching import sent_fields
 from opsledger.rules.reading import can_be_kept
-from opsledger.rules.record import KnownBy, Operation
+from opsledger.rules.record import KnownBy, Operation, Performer
 from opsledger.rules.settling import Moment
 from opsledger.rules.states import NoChange, Outcome
 
@@ -63,8 +63,14 @@ class Statement:
     occurred_at: datetime | None = None
 
 
+FINAL = frozenset({Says.DELIVERED, Says.NOT_DELIVERED})
+
+
 def add_evidence(team_id: UUID, operation_id: UUID, step_name: str, statement: Statement, by: By) -> Reported:
-    """A delivery report, a found record, or something seen, about a step. The same again changes nothing."""
+    """A delivery report, a found record, or something seen, about a step. The same again changes nothing.
+
+    Refused when something is missing in it, and where it would prove nothing: then the right call is named.
+    """
     if not statement.how.strip():
         raise Refused("Say how it is known.", field="how")
     if statement.says is Says.FOUND:
@@ -111,21 +117,49 @@ def _add_evidence(
 ) -> Reported:
     with transaction.atomic(durable=True):
         lock([operation_id])
-        return _add_evidence_here(step_row(team_id, operation_id, step_name), statement, by)
+        row = step_row(team_id, operation_id, step_name)
+        try:
+            return _add_evidence_here(row, statement, by)
+        except transitions.ProvesNothing as why:
+            raise _refused(row, statement, why.lacking) from why
 
 
-def _add_evidence_here(row: Step, statement: Statement, by: By) -> Reported:
+def _refused(row: Step, statement: Statement, lacking: transitions.Lacking) -> Refused:
+    """What to call instead: a record is told of as found, an attempt's end by whoever made it."""
+    instead = "Tell of its record with `found`, of which it is read whether it is this step's"
+    if row.performer == Performer.AUTOMATION:
+        instead += ", or report the attempt's outcome (`POST /attempts/{attempt}/outcome`)"
+    if lacking is transitions.Lacking.FINAL_EFFECT:
+        known = f"{row.destination_slug} documents no final effect of {row.action}"
+        return Refused(f"{known}, so `{statement.says}` proves nothing here. {instead}.", field="says")
+    known = f"{row.destination_slug} answers {row.action} with a reference, and that is not known yet"
+    return Refused(f"{known}: give it with `{statement.says}`. {instead}.", field="reference")
+
+
+def _add_evidence_here(
+    row: Step, statement: Statement, by: By, *, identified: bool = False, keeps: bool = False
+) -> Reported:
+    """ProvesNothing where the rules take nothing from it; with `keeps` it is kept all the same, and decides nothing.
+
+    `identified`: it carries the step's identity.
+    """
     evidence, known = kept_evidence(row.operation_id, row, by, _statement_facts(statement))
     if known:
         return reported(row.operation_id, row, repeated=True)
-    finding = _finding(statement, taken_by_other(row, statement.reference))
+    taken_by = taken_by_other(row, statement.reference)
+    finding = _finding(statement, taken_by, identified) if statement.says in FINAL else None
 
     def decide(loaded: Loaded, moment: Moment) -> Operation:
         step = loaded.record.step(row.number)
-        if finding is None or not step.attempts:
+        if finding is None:
             return loaded.record.copy()
         same = not (statement.reference and step.reference) or statement.reference == step.reference
-        return transitions.reported(loaded.record, row.number, finding, final=same, moment=moment)
+        try:
+            return transitions.reported(loaded.record, row.number, finding, final=same, moment=moment)
+        except transitions.ProvesNothing:
+            if not keeps:
+                raise
+            return loaded.record.copy()
 
     one = Change(
         kind="evidence_added",
@@ -138,12 +172,16 @@ def _add_evidence_here(row: Step, statement: Statement, by: By) -> Reported:
     return reported(row.operation_id, row)
 
 
-def _finding(statement: Statement, taken_by: str | None) -> Finding | None:
-    if statement.says is Says.SEEN:
-        return None
-    if statement.says is Says.NOT_DELIVERED:
-        return Finding(Outcome.NO_CHANGE, KnownBy.REPORT, NoChange.REJECTED)
-    return Finding(Outcome.CONFIRMED, KnownBy.REPORT, reference=statement.reference, taken_by=taken_by)
+def _finding(statement: Statement, taken_by: str | None, identified: bool) -> Finding:
+    happened = statement.says is Says.DELIVERED
+    return Finding(
+        outcome=Outcome.CONFIRMED if happened else Outcome.NO_CHANGE,
+        known_by=KnownBy.REPORT,
+        no_change=None if happened else NoChange.REJECTED,
+        reference=statement.reference,
+        taken_by=taken_by,
+        identified=identified,
+    )
 
 
 def _statement_facts(statement: Statement) -> dict[str, Any]:
@@ -163,7 +201,7 @@ def _statement_facts(statement: Statement) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class ReportingAction:
-    """An action whose final effect a source's events tell."""
+    """An action whose final effect a source's events tell. Where its profile documents none, there is nothing to tell."""
 
     destination_id: UUID
     action: str
@@ -178,23 +216,25 @@ def record_event_report_here(
     The step is found by its identity, else by its reference; an event that names none of ours, or a record that several
     share, or says a word that the destination's definition does not list, tells nothing.
     """
-    told: list[tuple[Step, Statement]] = []
+    told: list[tuple[Step, Statement, bool]] = []
     for reporting in _reporting.get((team_id, source)):
         says = _final_word(reporting.definition, body)
         row = _step_told_of(team_id, reporting, body) if says else None
         if row is None or says is None:
             continue
         report = reporting.definition.report
+        assert report is not None
         statement = Statement(
             says=says,
             how=f"event {public('evt', event_id)} of {source}",
-            reference=_reference_at(body, report.reference) if report else None,
+            reference=_reference_at(body, report.reference),
             occurred_at=occurred_at,
         )
-        told.append((row, statement))
-    lock(row.operation_id for row, _ in told)  # all at once, in the order of their ids
-    for row, statement in told:
-        _add_evidence_here(row, statement, By(f"source:{source}", source))
+        told.append((row, statement, _at(body, report.identity) is not None))
+    lock(row.operation_id for row, *_ in told)  # all at once, in the order of their ids
+    for row, statement, identified in told:
+        by = By(f"source:{source}", source)
+        _add_evidence_here(row, statement, by, identified=identified, keeps=True)
     return len(told)
 
 
@@ -269,7 +309,7 @@ def _find_reporting(key: tuple[UUID, str]) -> tuple[ReportingAction, ...]:
         ReportingAction(definition_id, name, action)
         for definition_id, version_id in rows
         for name, action in sorted(definitions.destination(version_id).actions.items())
-        if action.report is not None and action.report.source == source
+        if action.report is not None and action.report.source == source and action.profile.final_effect
     )
 
 

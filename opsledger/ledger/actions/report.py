@@ -24,7 +24,7 @@ from opsledger.ledger.records import Loaded, lock
 from opsledger.lib.ids import new_id, public
 from opsledger.rules import transitions
 from opsledger.rules.identity import canonical_json
-from opsledger.rules.learning import Finding
+from opsledger.rules.learning import Finding, lacks_reference
 from opsledger.rules.record import KnownBy, Operation, Performer
 from opsledger.rules.record import Step as StepRecord
 from opsledger.rules.schedule import next_delay_seconds
@@ -267,7 +267,6 @@ def _report(team_id: UUID, attempt_id: UUID, report: Report, by: By) -> Reported
         evidence, known = kept_evidence(row.operation_id, row.step, by, _report_facts(report), attempt=row)
         if known:
             return reported(row.operation_id, row.step, attempt=row, repeated=True)
-        _check_reference(row.step, report)
         taken_by = taken_by_other(row.step, report.reference)
 
         def decide(loaded: Loaded, moment: Moment) -> Operation:
@@ -275,6 +274,7 @@ def _report(team_id: UUID, attempt_id: UUID, report: Report, by: By) -> Reported
                 report.outcome, KnownBy.AUTOMATION, report.no_change, report.reference,
                 not_before=_next_try(report, loaded, row, moment.now), taken_by=taken_by,
             )  # fmt: skip
+            _check_reference(loaded, row, finding)
             return transitions.attempt_ended(loaded.record, row.step.number, str(attempt_id), finding, moment)
 
         seen = {"sentence": evidence.sentence, "status": report.status}
@@ -291,10 +291,10 @@ def _report(team_id: UUID, attempt_id: UUID, report: Report, by: By) -> Reported
         return reported(row.operation_id, row.step, attempt=row, late=evidence.late)
 
 
-def _check_reference(step: Step, report: Report) -> None:
-    """Where the destination answers with a reference, a success without one proves nothing (rules.md, table 2)."""
-    profile = definitions.destination(step.destination_version_id).actions[step.action].profile
-    if report.outcome is Outcome.CONFIRMED and profile.reply.reference and not report.reference:
+def _check_reference(loaded: Loaded, row: Attempt, finding: Finding) -> None:
+    """To the rules a success without its reference would be `unknown`; whoever reports it can still give it."""
+    step = loaded.record.step(row.step.number)
+    if lacks_reference(step.attempt(str(row.pk)), finding, loaded.policies[step.number].profile):
         raise Refused(
             f"{step.destination} answers {step.action} with a reference; give it, or report `unknown`.",
             field="reference",
