@@ -232,6 +232,7 @@ if not HTTPS:
 
 # What nothing was done with, and what was told and read, goes away by itself (ledger/actions/removals.py).
 KEEP_UNUSED_SELECTIONS_DAYS = env.number("KEEP_UNUSED_SELECTIONS_DAYS", 30, least=1, most=3_650)
+KEEP_EARLY_REPORTS_DAYS = env.number("KEEP_EARLY_REPORTS_DAYS", 90, least=1, most=3_650)
 KEEP_READ_NOTICES_DAYS = env.number("KEEP_READ_NOTICES_DAYS", 90, least=1, most=3_650)
 
 LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))

@@ -10,6 +10,7 @@ from django.conf import settings
 from opsledger.engine import shift
 from opsledger.ledger.actions.removals import (
     BATCH,
+    remove_early_reports,
     remove_old_messages,
     remove_old_notices,
     remove_unused_lists,
@@ -25,6 +26,7 @@ class Removed:
     selections: int
     notices: int
     messages: int
+    early_reports: int
 
 
 def run_once() -> Removed:
@@ -35,6 +37,7 @@ def run_once() -> Removed:
         selections=_rounds(remove_unused_selections, selections),
         notices=_rounds(remove_old_notices, notices),
         messages=_rounds(remove_old_messages, notices),
+        early_reports=_rounds(remove_early_reports, settings.KEEP_EARLY_REPORTS_DAYS),
     )
 
 

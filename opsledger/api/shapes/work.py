@@ -53,8 +53,8 @@ class Evidence(Shape):
     """Something learnt about a step, outside of an attempt."""
 
     says: Literal["delivered", "not_delivered", "found", "seen"] = Field(
-        description="`delivered` and `not_delivered`: the final effect, only where the destination documents one; with the reference "
-        "while it is not known that the request was taken over. `found`: a record at the destination, judged like "
+        description="`delivered` and `not_delivered`: the final effect, only where the destination documents one; with the "
+        "reference while it is not known that the request was taken over. `found`: a record at the destination, judged like "
         "a lookup’s answer. `seen`: kept for people, decides nothing."
     )
     how: How

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.urls import reverse
@@ -26,6 +27,7 @@ from opsledger.ledger.actions.destinations import DestinationChanged, settle_pau
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.queries import holds
 from opsledger.ledger.queries.destinations import ActionLine, DestinationLine, StopLine, destinations_of
+from opsledger.ledger.queries.early_reports import early_reports_of
 from opsledger.lib import ids
 from opsledger.rules.profile import ActionProfile, FinalEffectBy, ProtectionKind, Settles
 
@@ -50,9 +52,11 @@ def destinations_page(request: ConsoleRequest) -> HttpResponse:
 
 
 def context_of(request: ConsoleRequest, asked: Asked | None = None) -> dict[str, Any]:
-    cards = [_card(line) for line in destinations_of(request.team.pk)]
+    early = early_reports_of(request.team.pk)
+    cards = [_card(line) | {"early": early.get(line.id)} for line in destinations_of(request.team.pk)]
     return {
         "cards": cards,
+        "early_days": settings.KEEP_EARLY_REPORTS_DAYS,
         "now": database_now(),
         "asked": asked or Asked(),
         "may_pause": allowed(request.roles, Permission.PAUSE_DESTINATION),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -19,6 +19,7 @@ from django.db import connection, transaction
 
 from opsledger.journal.append import Line, append, body
 from opsledger.ledger import assignment, definitions, records
+from opsledger.ledger.actions.early_reports import newly_named
 from opsledger.ledger.actions.references import belongs_to_one, key_of, references_of
 from opsledger.ledger.approvals import Asked, barred, without_approver
 from opsledger.ledger.records import Loaded
@@ -101,7 +102,18 @@ def change_here(changes: Mapping[UUID, Change]) -> dict[UUID, Changed]:
     revising = {c.loaded.id: _revisers(one) for one, c in writing if one.revision_kind == "revised"}
     name_unapprovable([changed for _, changed in writing], revisers=revising)
     _write(writing)
-    return done
+    return _hear_early_reports(done)
+
+
+def _hear_early_reports(done: dict[UUID, Changed]) -> dict[UUID, Changed]:
+    """What was told of a record before it was known whose it is; asked only where events tell of it at all."""
+    named = [one for changed in done.values() for one in newly_named(changed.loaded, changed.after)]
+    if not named:
+        return done
+    from opsledger.ledger.actions.evidence import hear_early_reports_here  # which writes by what is here
+
+    heard = hear_early_reports_here(named)
+    return {one: replace(changed, after=heard.get(one, changed.after)) for one, changed in done.items()}
 
 
 def _follow_content(one: Change, loaded: Loaded, after: Operation, moment: Moment) -> Operation:

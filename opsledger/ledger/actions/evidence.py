@@ -5,7 +5,7 @@ The rules judge it (rules.md, tables 5 and 6). What is told twice changes nothin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
@@ -17,8 +17,17 @@ from django.db import connection, transaction
 from django.db.models import Func, QuerySet, TextField
 
 from opsledger.ledger import definitions
-from opsledger.ledger.actions.change import Change, change_here
+from opsledger.ledger.actions.change import Change, Changed, change_here
 from opsledger.ledger.actions.deciding import By, Refused
+from opsledger.ledger.actions.early_reports import (
+    Named,
+    NewlyNamed,
+    NewReport,
+    keep_here,
+    lock_here,
+    remove_here,
+    told_before,
+)
 from opsledger.ledger.actions.record import Looked, record_looks
 from opsledger.ledger.actions.references import once_more, taken_by_other
 from opsledger.ledger.actions.report import (
@@ -136,16 +145,23 @@ def _refused(row: Step, statement: Statement, lacking: transitions.Lacking) -> R
     return Refused(f"{known}: give it with `{statement.says}`. {instead}.", field="reference")
 
 
-def _add_evidence_here(
-    row: Step, statement: Statement, by: By, *, identified: bool = False, keeps: bool = False
-) -> Reported:
-    """ProvesNothing where the rules take nothing from it; with `keeps` it is kept all the same, and decides nothing.
+def _add_evidence_here(row: Step, statement: Statement, by: By) -> Reported:
+    """ProvesNothing where the rules take nothing from it."""
+    repeated = _added_here(row, statement, by) is None
+    return reported(row.operation_id, row, repeated=repeated)
 
+
+def _added_here(
+    row: Step, statement: Statement, by: By, *, identified: bool = False, keeps: bool = False
+) -> Changed | None:
+    """What a statement makes of its step; None when it was added before.
+
+    ProvesNothing where the rules take nothing from it; with `keeps` it is kept all the same, and decides nothing.
     `identified`: it carries the step's identity.
     """
     evidence, known = kept_evidence(row.operation_id, row, by, _statement_facts(statement))
     if known:
-        return reported(row.operation_id, row, repeated=True)
+        return None
     taken_by = taken_by_other(row, statement.reference)
     finding = _finding(statement, taken_by, identified) if statement.says in FINAL else None
 
@@ -168,8 +184,7 @@ def _add_evidence_here(
         facts=journaled(evidence, row),
         evidence=(evidence,),
     )
-    change_here({row.operation_id: one})
-    return reported(row.operation_id, row)
+    return change_here({row.operation_id: one})[row.operation_id]
 
 
 def _finding(statement: Statement, taken_by: str | None, identified: bool) -> Finding:
@@ -213,29 +228,78 @@ def record_event_report_here(
 ) -> int:
     """What an event says of the final effect of steps, inside the caller's transaction. Returns how many steps it told of.
 
-    The step is found by its identity, else by its reference; an event that names none of ours, or a record that several
-    share, or says a word that the destination's definition does not list, tells nothing.
+    1. The step is found by its identity, else by its reference; an event that names none of ours, or a record that several
+       share, or says a word that the destination's definition does not list, tells nothing.
+    2. A reference that no step has yet is kept with what is told of it: whoever records the reference reads it.
+    3. The steps are locked all at once, and what is told is kept as their evidence.
     """
     told: list[tuple[Step, Statement, bool]] = []
+    early: list[tuple[Named, Statement]] = []
     for reporting in _reporting.get((team_id, source)):
-        says = _final_word(reporting.definition, body)
-        row = _step_told_of(team_id, reporting, body) if says else None
-        if row is None or says is None:
+        report, says = reporting.definition.report, _final_word(reporting.definition, body)
+        if report is None or says is None:
             continue
-        report = reporting.definition.report
-        assert report is not None
-        statement = Statement(
-            says=says,
-            how=f"event {public('evt', event_id)} of {source}",
-            reference=_reference_at(body, report.reference),
-            occurred_at=occurred_at,
-        )
-        told.append((row, statement, _at(body, report.identity) is not None))
+        row, identified = _step_told_of(team_id, reporting, body), _at(body, report.identity) is not None
+        reference = _reference_at(body, report.reference)
+        statement = _told_by(event_id, source, says, reference, occurred_at)
+        if row is not None:
+            told.append((row, statement, identified))
+        elif reference and not identified:
+            early.append((Named(reporting.destination_id, reporting.action, reference), statement))
+    told += [(row, statement, False) for row, statement in _keep_early(team_id, event_id, early)]
     lock(row.operation_id for row, *_ in told)  # all at once, in the order of their ids
     for row, statement, identified in told:
-        by = By(f"source:{source}", source)
-        _add_evidence_here(row, statement, by, identified=identified, keeps=True)
+        _added_here(row, statement, By(f"source:{source}", source), identified=identified, keeps=True)
     return len(told)
+
+
+def _told_by(
+    event_id: UUID, source: str, says: Says, reference: str | None, occurred_at: datetime | None
+) -> Statement:
+    """The same whenever it is heard, so that it is one piece of evidence."""
+    how = f"event {public('evt', event_id)} of {source}"
+    return Statement(says=says, how=how, reference=reference, occurred_at=occurred_at)
+
+
+def _keep_early(
+    team_id: UUID, event_id: UUID, early: list[tuple[Named, Statement]]
+) -> list[tuple[Step, Statement]]:
+    """Keeps what names nobody. Returns what has found its step meanwhile: its reference was being recorded."""
+    if not early:
+        return []
+    lock_here(named for named, _ in early)
+    found, kept = [], []
+    for named, statement in early:
+        steps = _steps_of(team_id, named.destination_id, named.action)
+        rows = list(_named(steps, named.reference)[:2])
+        if len(rows) == 1:
+            found.append((rows[0], statement))
+        elif not rows:
+            says, occurred_at = statement.says.value, statement.occurred_at
+            kept.append(NewReport(team_id, event_id, named, says, occurred_at))
+    keep_here(kept)
+    return found
+
+
+def hear_early_reports_here(newly: Collection[NewlyNamed]) -> dict[UUID, Operation]:
+    """What was told of these steps' records before it was known whose they are, inside the transaction that records it.
+
+    Returns the records that it changed, by operation. The operations are locked by the caller.
+    """
+    lock_here(one.named for one in newly)
+    told = told_before(newly)
+    rows = Step.objects.in_bulk({one.step_id for one in told})
+    changed: dict[UUID, Operation] = {}
+    for one in told:
+        row = rows[one.step_id]
+        if len(_named(_steps_of(row.team_id, row.destination_id, row.action), one.reference)[:2]) != 1:
+            continue  # of a record that steps share nobody knows which of them is told of
+        statement = _told_by(one.event_id, one.source, Says(one.says), one.reference, one.occurred_at)
+        added = _added_here(row, statement, By(f"source:{one.source}", one.source), keeps=True)
+        remove_here([one.id])
+        if added is not None:
+            changed[row.operation_id] = added.after
+    return changed
 
 
 def _final_word(action: ActionDefinition, body: Mapping[str, Any]) -> Says | None:
@@ -250,9 +314,7 @@ def _final_word(action: ActionDefinition, body: Mapping[str, Any]) -> Says | Non
 def _step_told_of(team_id: UUID, reporting: ReportingAction, body: Mapping[str, Any]) -> Step | None:
     report = reporting.definition.report
     assert report is not None
-    steps = Step.objects.filter(
-        team_id=team_id, destination_id=reporting.destination_id, action=reporting.action, attempt_count__gt=0
-    )
+    steps = _steps_of(team_id, reporting.destination_id, reporting.action)
     identity, reference = _at(body, report.identity), _reference_at(body, report.reference)
     if identity is not None and not can_be_kept(identity):
         return None  # none of ours is like this
@@ -261,6 +323,13 @@ def _step_told_of(team_id: UUID, reporting: ReportingAction, body: Mapping[str, 
     # of a record that steps share nobody knows which of them is told of
     named = list(_named(steps, reference)[:2]) if reference else []
     return named[0] if len(named) == 1 else None
+
+
+def _steps_of(team_id: UUID, destination_id: UUID, action: str) -> QuerySet[Step]:
+    """Those that something was tried for."""
+    return Step.objects.filter(
+        team_id=team_id, destination_id=destination_id, action=action, attempt_count__gt=0
+    )
 
 
 def _named(steps: QuerySet[Step], reference: str) -> QuerySet[Step]:

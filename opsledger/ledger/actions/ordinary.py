@@ -26,6 +26,7 @@ from django.db import DataError, IntegrityError, InterfaceError, OperationalErro
 from opsledger.journal.append import body
 from opsledger.ledger import definitions, rendering
 from opsledger.ledger.actions.claim import ClaimedSend, Plain
+from opsledger.ledger.actions.early_reports import is_told_of
 from opsledger.ledger.actions.new_operations import NewOperation, begin
 from opsledger.ledger.actions.record import Sent, record_sends
 from opsledger.ledger.actions.references import belongs_to_one
@@ -230,7 +231,9 @@ def _played(kind: _Kind, automatic_recovery: bool) -> _Pattern | None:
     }
     record, before, moment = loaded.record, loaded.record, Moment(_BEGAN, policies, lambda: "")
     for number in range(1, kind.number + 1):
-        if not _is_plain(record, number):
+        if not _is_plain(record, number) or is_told_of(
+            kind.destination_version_ids[number - 1], record.step(number).action
+        ):
             return None
         attempt = _ATTEMPT if number == kind.number else f"attempt {number}"
         before = transitions.claimed(record, number, attempt_id=attempt, lease_ends_at=_BEGAN, moment=moment)

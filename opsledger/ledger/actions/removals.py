@@ -60,6 +60,11 @@ DELETE FROM ledger_notice WHERE id = ANY(ARRAY(
        AND (mailing_id IS NULL OR EXISTS (SELECT FROM ledger_mailing m WHERE m.id = mailing_id AND m.ended_at IS NOT NULL))
      ORDER BY id LIMIT %(most)s FOR UPDATE SKIP LOCKED))
 """
+_EARLY_REPORTS = """
+DELETE FROM ledger_earlyreport WHERE id = ANY(ARRAY(
+    SELECT id FROM ledger_earlyreport WHERE told_at < now() - %(days)s * interval '1 day'
+     ORDER BY told_at LIMIT %(most)s FOR UPDATE SKIP LOCKED))
+"""
 _MAILINGS = """
 DELETE FROM ledger_mailing WHERE id = ANY(ARRAY(
     SELECT m.id FROM ledger_mailing m
@@ -87,6 +92,11 @@ def remove_unused_selections(days: int, *, most: int = BATCH) -> int:
         ("DELETE FROM ledger_selectionitem WHERE selection_id = ANY(%s)", "DELETE FROM ledger_selection WHERE id = ANY(%s)"),
         {"days": days, "most": most},
     )  # fmt: skip
+
+
+def remove_early_reports(days: int, *, most: int = BATCH) -> int:
+    """What events told so many days ago of records that are nobody's. Their events stay."""
+    return _delete(_EARLY_REPORTS, {"days": days, "most": most})
 
 
 def remove_old_notices(days: int, *, most: int = BATCH) -> int:

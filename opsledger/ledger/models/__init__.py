@@ -6,7 +6,7 @@ from opsledger.ledger.models.bulk import BulkItem, BulkRun, Selection, Selection
 from opsledger.ledger.models.content import Content, ContentVersion
 from opsledger.ledger.models.definitions import Definition, DefinitionVersion
 from opsledger.ledger.models.destinations import SENDING_ID, Destination, Recovery, SendingSwitch
-from opsledger.ledger.models.events import Delivery, Event, RawBody, Refusal
+from opsledger.ledger.models.events import Delivery, EarlyReport, Event, RawBody, Refusal
 from opsledger.ledger.models.holds import Hold
 from opsledger.ledger.models.incidents import Incident, IncidentAct, IncidentNote
 from opsledger.ledger.models.lists import ProviderStatement, ReadReference, ReferenceList, StatementCover
@@ -42,6 +42,7 @@ __all__ = [
     "DefinitionVersion",
     "Delivery",
     "Destination",
+    "EarlyReport",
     "Event",
     "Evidence",
     "HeldReference",

@@ -94,6 +94,42 @@ class Delivery(models.Model):
         return f"{self.event_id} at {self.received_at}"
 
 
+class EarlyReport(models.Model):
+    """What an event tells of the final effect of a record that no step is known to have made.
+
+    Whoever records the reference takes it away, and keeps it as evidence of that step.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id)
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, db_index=False)
+    event = models.ForeignKey(Event, on_delete=models.PROTECT, db_index=False, related_name="+")
+    destination = models.ForeignKey(Definition, on_delete=models.PROTECT, db_index=False, related_name="+")
+    action = models.TextField()
+    reference = models.TextField()  # byte for byte
+    reference_key = models.BinaryField(max_length=32)  # digest of it: it may be longer than an index row
+    says = models.TextField()
+    occurred_at = models.DateTimeField(null=True)
+    told_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["event", "destination", "action"], name="early_report_is_kept_once_per_event"
+            ),
+            models.CheckConstraint(
+                condition=Q(says__in=["delivered", "not_delivered"]), name="early_report_is_of_a_final_effect"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["destination", "action", "reference_key"], name="early_report_of_a_record"),
+            models.Index(fields=["team", "destination", "-id"], name="early_report_newest_first"),
+            models.Index(fields=["told_at"], name="early_report_by_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.says}: {self.reference}"
+
+
 class Refusal(models.Model):
     """What was refused at the door, counted per source, reason and day, so that operators see it."""
 
