@@ -12,7 +12,9 @@ from scenes import Scenes
 from opsledger.console.forms import by_person
 from opsledger.journal.models import Entry
 from opsledger.ledger.actions.destinations import record_reachability, settle_resume
-from opsledger.ledger.models import Definition, Destination, Recovery
+from opsledger.ledger.clock import database_now
+from opsledger.ledger.models import Definition, Destination, EarlyReport, Recovery
+from opsledger.ledger.queries.early_reports import SHOWN_MAX
 from opsledger.lib.ids import public
 from opsledger.rules.states import HoldReason
 
@@ -134,3 +136,23 @@ def test_mended_goes_on_at_a_rate(scenes: Scenes) -> None:
     assert "3 waiting steps leave at this rate." in done.content.decode()
     assert Destination.objects.get(slug="crm_classic").access_refused_at is None
     assert "Access refused" not in card(page_of(scenes), "crm_classic")
+
+
+def test_reports_of_records_that_are_nobodys_stand_at_their_destination(scenes: Scenes) -> None:
+    event = scenes.event_conflict().event
+    assert event is not None
+    mail = Definition.objects.get(team=scenes.desk.team, kind="destination", slug="mail")
+    assert "name no record of ours" not in page_of(scenes)
+    for number in range(SHOWN_MAX + 1):
+        EarlyReport.objects.create(
+            team=event.team, event=event, destination=mail, action=f"send_{number}", reference=f"M-{number}",
+            reference_key=b"7" * 32, says="delivered" if number else "not_delivered", told_at=database_now(),
+        )  # fmt: skip
+
+    page = page_of(scenes)
+
+    assert "name no record of ours" not in card(page, "crm")
+    told = re.findall(r'<li><span class="id">(M-\d)</span>', card(page, "mail"))
+    assert told == [f"M-{number}" for number in range(SHOWN_MAX, 0, -1)]  # the newest first
+    assert f"The newest {SHOWN_MAX} are shown" in card(page, "mail")
+    assert "by event <span" in card(page, "mail") and "evt-77" in card(page, "mail")

@@ -26,6 +26,8 @@ from opsledger.ledger.actions.statements import Said, keep_statement
 from opsledger.ledger.models import (
     BulkItem,
     Channel,
+    EarlyReport,
+    Event,
     Mailing,
     Notice,
     ProviderStatement,
@@ -253,3 +255,22 @@ def test_what_is_left_of_a_large_batch_goes_with_the_next_turn(
         notice(scenes, maria, read=91)
     assert removing.remove_old_notices(90, most=2) == 2
     assert [removals.run_once().notices, removals.run_once().notices] == [3, 0]
+
+
+def test_a_report_of_nobodys_record_goes_and_its_event_stays(scenes: Scenes, settings: Any) -> None:
+    event = scenes.event_conflict().event
+    assert event is not None
+    destination = scenes.desk.step(scenes.accepted(), 2).destination
+    EarlyReport.objects.create(
+        team=event.team, event=event, destination=destination, action="send", reference="M-7", reference_key=b"7" * 32,
+        says="delivered", told_at=timezone.now(),
+    )  # fmt: skip
+
+    tasks.removals()
+    assert EarlyReport.objects.count() == 1  # it is not old yet
+
+    settings.KEEP_EARLY_REPORTS_DAYS = 0
+    tasks.removals()
+
+    assert not EarlyReport.objects.exists()
+    assert Event.objects.filter(pk=event.pk).exists()

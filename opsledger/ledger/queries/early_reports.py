@@ -1,4 +1,4 @@
-"""Reports of a final effect that name a record of nobody, so far: the newest of each destination, whatever history there is."""
+"""Reports of a final effect whose record is nobody's so far: the newest of each destination, whatever history there is."""
 
 from __future__ import annotations
 
