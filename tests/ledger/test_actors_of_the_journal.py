@@ -107,8 +107,8 @@ def test_a_worker_can_be_written_down_on_every_host(monkeypatch: pytest.MonkeyPa
 
 # Lines of older versions
 
-VALIDATE = importlib.import_module("opsledger.journal.migrations.0008_actors_validated").VALIDATE
-ADD = importlib.import_module("opsledger.journal.migrations.0007_actors").FORM
+VALIDATE = importlib.import_module("opsledger.journal.migrations.0009_actors_validated").VALIDATE
+ADD = importlib.import_module("opsledger.journal.migrations.0008_actors").FORM
 
 
 @pytest.mark.parametrize(("old", "valid"), [("destination:Maria Lopez", False), ("destination:crm", True)])

@@ -1,6 +1,6 @@
 """Names stay out of the journal for good: an actor is an id, a slug, an account or one of our own words.
 
-The lines that are there are not looked at, and what they say stays; 0008 looks at them.
+The lines that are there are not looked at, and what they say stays; 0009 looks at them.
 """
 
 from django.contrib.postgres.operations import AddConstraintNotValid
@@ -17,7 +17,7 @@ FORM = (
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('journal', '0006_content_subject_validated'),
+        ('journal', '0007_faults_of_a_proof'),
     ]
 
     operations = [

@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0002_absences'),
-        ('ledger', '0029_keys_per_statement'),
+        ('ledger', '0031_proposals_keys'),
     ]
 
     operations = [

@@ -1,7 +1,7 @@
 """Looks at every line without keeping anybody from writing further ones.
 
 An older version could write a token's name where a destination's slug belongs. Such a line can't be changed, only its
-successors refused: then the check stays as 0007 made it, for what is written from now on.
+successors refused: then the check stays as 0008 made it, for what is written from now on.
 """
 
 from django.db import migrations
@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ('journal', '0007_actors'),
+        ('journal', '0008_actors'),
     ]
 
     operations = [
