@@ -106,7 +106,7 @@ def test_a_reference_is_shared_only_by_records_that_are_counted_apart(
     second: str,
     apart: bool,
 ) -> None:
-    load(live_world.cast.launch.pk, read(_definitions(performer)), actor="test")
+    load(live_world.cast.launch.pk, read(_definitions(performer)), actor="command:test")
     forget_current()
     live_world.record("order:1", first)
     write(live_world, "order:1")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import importlib
 import os
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -12,6 +13,7 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from opsledger.engine.dispatch import worker_name
+from opsledger.journal import migrations
 from opsledger.journal.actor import acting_as, current_actor
 from opsledger.journal.append import Line, append
 from opsledger.journal.models import Entry
@@ -107,8 +109,13 @@ def test_a_worker_can_be_written_down_on_every_host(monkeypatch: pytest.MonkeyPa
 
 # Lines of older versions
 
-VALIDATE = importlib.import_module("opsledger.journal.migrations.0009_actors_validated").VALIDATE
-ADD = importlib.import_module("opsledger.journal.migrations.0008_actors").FORM
+
+def migration(named: str) -> Any:
+    (found,) = Path(migrations.__path__[0]).glob(f"*_{named}.py")
+    return importlib.import_module(f"{migrations.__name__}.{found.stem}")
+
+
+VALIDATE, ADD = migration("actors_validated").VALIDATE, migration("actors").FORM
 
 
 @pytest.mark.parametrize(("old", "valid"), [("destination:Maria Lopez", False), ("destination:crm", True)])

@@ -4,6 +4,11 @@ import django.db.models.deletion
 import opsledger.lib.ids
 from django.db import migrations, models
 
+STAYS = """
+CREATE TRIGGER earlyreport_is_never_truncated BEFORE TRUNCATE ON ledger_earlyreport
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_emptying();
+"""
+
 
 class Migration(migrations.Migration):
 
@@ -32,4 +37,5 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('event', 'destination', 'action'), name='early_report_is_kept_once_per_event'), models.CheckConstraint(condition=models.Q(('says__in', ['delivered', 'not_delivered'])), name='early_report_is_of_a_final_effect')],
             },
         ),
+        migrations.RunSQL(STAYS, 'DROP TRIGGER earlyreport_is_never_truncated ON ledger_earlyreport'),
     ]
