@@ -47,7 +47,7 @@ def test_an_offer_at_a_stopped_destination_waits_without_a_hold_of_its_own(world
 
 def test_an_offer_waits_also_while_all_sending_is_off(world: World) -> None:
     step = unclaimed(world)
-    switch_sending(False, reason="the test says so", by="test")
+    switch_sending(False, reason="the test says so", by="command:test")
 
     record_time_passed(10)
 
@@ -118,5 +118,5 @@ def close_circuit(step: Step) -> None:
 
 
 def turn_on(step: Step) -> None:
-    switch_sending(False, reason="the test says so", by="test")
-    switch_sending(True, reason="the test says so", by="test")
+    switch_sending(False, reason="the test says so", by="command:test")
+    switch_sending(True, reason="the test says so", by="command:test")

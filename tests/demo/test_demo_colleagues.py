@@ -50,9 +50,9 @@ def doors(desk: Desk, hands: Hands, live_server: Any) -> Doors:
 @pytest.fixture
 def played(desk: Desk, doors: Doors) -> list[Played]:
     """One of each part that colleagues work on, sent, and looked up until a person is asked about each."""
-    switch_sending(False, reason="the demo is being laid out", by="test")
+    switch_sending(False, reason="the demo is being laid out", by="command:test")
     played = play.play(doors, [DUPLICATED, CHANGED, ENDED])
-    switch_sending(True, reason="the demo is laid out", by="test")
+    switch_sending(True, reason="the demo is laid out", by="command:test")
     desk.sandbox.mode(mail_delivery_seconds=0.0)
     _until(lambda: not Step.objects.filter(attempts=None).exists(), desk.send)
     play.interfere(doors, played)

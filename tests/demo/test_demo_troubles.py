@@ -25,9 +25,9 @@ WELL = {Outcome.CONFIRMED, Outcome.ACCEPTED}
 def played(desk: Desk, live_server: Any) -> list[Played]:
     """One operation of each troubled kind, recorded through the product's own doors; each step sent at most once."""
     token = create_token(team=desk.team, name="demo", scopes=[Scope.RECORD, Scope.READ]).text
-    switch_sending(False, reason="the demo is being laid out", by="test")
+    switch_sending(False, reason="the demo is being laid out", by="command:test")
     played = play(Doors(live_server.url, token, SECRET, desk.sandbox), ONE_OF_EACH)
-    switch_sending(True, reason="the demo is laid out", by="test")
+    switch_sending(True, reason="the demo is laid out", by="command:test")
     for _ in range(30):
         if not Step.objects.filter(state="ready", attempts__isnull=True).exists():
             break

@@ -185,7 +185,7 @@ def test_a_decision_over_what_is_cancelled_at_that_moment_is_told_so(cast: Cast,
                 {
                     opened.id: Change(
                         "cancel_requested",
-                        "test",
+                        "command:test",
                         lambda loaded, moment: transitions.cancel_requested(loaded.record, moment),
                     )
                 }

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 STAYS = """
 CREATE TRIGGER earlyreport_is_never_truncated BEFORE TRUNCATE ON ledger_earlyreport
-    FOR EACH STATEMENT EXECUTE FUNCTION refuse_emptying();
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_removal();
 """
 
 
