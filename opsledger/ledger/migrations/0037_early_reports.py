@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0002_absences'),
-        ('ledger', '0031_proposals_keys'),
+        ('ledger', '0036_replaced_once'),
     ]
 
     operations = [
