@@ -17,6 +17,7 @@ from opsledger.ledger.queries.page import HoldView, OperationView, StepView
 from opsledger.ledger.queries.record import AttemptRecord
 from opsledger.ledger.queries.timeline import EvidenceLine, Told, names_of
 from opsledger.lib import ids
+from opsledger.rules.absence import FOUND_UNNAMED
 from opsledger.rules.record import KnownBy
 from opsledger.rules.states import HoldReason, StepState
 
@@ -70,6 +71,8 @@ def _first(
             quote = answer.texts.get("reason") or _("(erased)")
             return Side(heading, says, who, answer.at, "", quote, _known_at(view, step, answer.at))
         return Side(heading, says, _("A person"), None)
+    if said.get("outcome") == "found":
+        return _found(view, step, said)
     found = _ended(step, said, hold.record.opened_at)
     if found is None:
         return Side(heading, says, statements.origin(str(said.get("known_by") or "")), None)
@@ -78,6 +81,23 @@ def _first(
     evidence = ids.public("ev", kept.id) if kept else ""
     at = found.ended_at
     return Side(heading, says, who, at, evidence, "", _known_at(view, step, at) if at else [])
+
+
+def _found(view: OperationView, step: StepView, said: Mapping[str, Any]) -> Side:
+    """A record that was found or named, where it is told first."""
+    reference, told = said.get("reference"), reversed(view.record.evidence)
+    number = step.step.number
+    kept = next((one for one in told if one.step == number and _tells_of(one, reference)), None)
+    if kept is None:
+        return Side(_("Said first"), _says(said), statements.origin(""), None)
+    return Side(
+        _("Said first"), _says(said), _who(kept), kept.received_at, ids.public("ev", kept.id), kept.sentence
+    )
+
+
+def _tells_of(evidence: EvidenceLine, reference: Any) -> bool:
+    told = evidence.facts.get("reference") == reference if reference else evidence.facts.get(FOUND_UNNAMED)
+    return bool(told) or evidence.says == "exists_named"
 
 
 def _answer(step: StepView, hold: HoldView, told: Sequence[Told]) -> Told | None:

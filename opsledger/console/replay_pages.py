@@ -106,6 +106,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.REPLACED: "Another operation replaces it",
     Reason.DATA_MISSING: "Its request lacks data",
     Reason.NEEDS_DECISION: "Unknown; neither protected nor to be asked",
+    Reason.FOUND: "Found or named, against the statement",
 }
 
 
@@ -156,6 +157,7 @@ _SHAPES = {
     Reason.AFTER_A_STEP_THAT_STANDS: "waiting",
     Reason.DATA_MISSING: "data-missing",
     Reason.NEEDS_DECISION: "unknown",
+    Reason.FOUND: "disputed",
 }
 
 

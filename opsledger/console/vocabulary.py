@@ -432,6 +432,7 @@ _ROWS: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ("not_named", "Not named", "unknown", "The statement’s list does not name it."),
         ("changed", "Changed", "skipped", "The hold was closed or changed since it was selected."),
         ("not_asked", "Not asked", "skipped", "The hold does not ask whether it happened."),
+        ("found", "Found", "disputed", "A record was found or named for it, against the statement."),
     ),
     "token": (
         ("active", "Active", "confirmed", "It opens the API within its scopes."),

@@ -107,18 +107,19 @@ def search(
         following = at(answer, template.next_page) if template.next_page else None
         if following in (None, "", False, ABSENT):
             complete = len(found) < RECORDS_MAX
-            looked = LookupFact(LookupStatus.RECORDS, tuple(found), complete=complete)
+            looked = LookupFact(LookupStatus.RECORDS, tuple(found), complete=complete, searched=True)
             return Lookup(looked, fact.body[:16_384], fact.status, _final(action, raw))
         next_url = _next_url(rendered.url, template.next_query, following, destination)
         if next_url is None:
             break  # there is more, but not in a form, or not at a place, that can be followed
         url = next_url
-    incomplete = LookupFact(LookupStatus.RECORDS, tuple(found), complete=False)
+    incomplete = LookupFact(LookupStatus.RECORDS, tuple(found), complete=False, searched=True)
     return Lookup(incomplete, fact.body[:16_384] if fact else b"", fact.status if fact else None)
 
 
 def read(wire: Wire, destination: DestinationDefinition, action: ActionDefinition, reference: str) -> Lookup:
-    """One record by its reference. 404 here means that this reference does not exist; it proves nothing about our action."""
+    """One record by its reference. 404 here means that this reference does not exist; it proves nothing about our action,
+    and its fact does not say that anything was searched."""
     if action.read is None:
         return Lookup(LookupFact(LookupStatus.NO_ANSWER, error="no_read"))
     rendered = render_read(action, reference, destination.base_url)

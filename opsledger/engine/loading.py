@@ -15,6 +15,7 @@ from opsledger.rules.definitions import (
     read_definitions,
     with_environment,
 )
+from opsledger.rules.destination_checks import refuse_action
 from opsledger.rules.protection import refuse_profile
 from opsledger.rules.sendable import parse_url
 from opsledger.sources.registry import check_source
@@ -77,7 +78,7 @@ def _resolved(path: Path, one: AnyDefinition, problems: list[str]) -> AnyDefinit
         return one
     for name, action in one.actions.items():
         where = f"{path}: destination.{one.slug}.actions.{name}"
-        problems += [f"{where}: {why}" for why in refuse_profile(action.profile)]
+        problems += [f"{where}: {why}" for why in (*refuse_profile(action.profile), *refuse_action(action))]
     unset: list[str] = []
 
     def read(name: str) -> str:

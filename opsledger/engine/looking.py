@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from dataclasses import replace
 
 from opsledger.destinations import http
 from opsledger.destinations.credentials import CredentialMissing
@@ -43,28 +44,32 @@ def look(claimed: ClaimedLook, wire: Wire) -> Looked:
 
 
 def _search(claimed: ClaimedLook, wire: Wire) -> Lookup:
-    """By our identity; and by the reference that the destination itself named (409: it exists, and this is it)."""
+    """By our identity; and by the reference under which the record was found or named before (409: it exists, this is it).
+
+    A reading by reference is no search: that it finds nothing proves nothing.
+    """
     destination = definitions.destination(claimed.destination_version_id)
     action = destination.actions[claimed.action]
     identity = identity_of(claimed.identity, claimed.operation_id, claimed.step_number)
     params = read_params(claimed.params)
     params |= read_params(claimed.revised) if claimed.revised else {}
     named = claimed.hint if action.read is not None else None
-    if action.search is None:
-        return (
-            http.read(wire, destination, action, named)
-            if named
-            else http.search(wire, destination, action, identity, params)
-        )
+    if action.search is None and named:
+        return _read_as(http.read(wire, destination, action, named), named)
     found = http.search(wire, destination, action, identity, params)
     if named and not any(record.reference == named for record in found.fact.records):
-        read = http.read(wire, destination, action, named)
+        read = _read_as(http.read(wire, destination, action, named), named)
         if read.fact.records:
-            fact = LookupFact(
-                LookupStatus.RECORDS, (*found.fact.records, *read.fact.records), found.fact.complete
-            )
+            records = (*found.fact.records, *read.fact.records)
+            fact = replace(found.fact, status=LookupStatus.RECORDS, records=records, error="")
             return Lookup(fact, read.content, read.status, read.final if not found.fact.records else "")
     return found
+
+
+def _read_as(read: Lookup, reference: str) -> Lookup:
+    """A record that is read by its reference need not repeat it."""
+    records = tuple(replace(one, reference=one.reference or reference) for one in read.fact.records)
+    return replace(read, fact=replace(read.fact, records=records))
 
 
 def looked_of(claimed: ClaimedLook, found: Lookup) -> Looked:

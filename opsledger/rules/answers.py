@@ -239,7 +239,11 @@ def _keep_one(operation: Operation, step: Step, given: Given, moment: Moment) ->
 
 
 def _disown(step: Step, references: Iterable[str]) -> None:
+    """What is disowned names nothing any more: neither does it speak against absence, nor is it read again."""
     step.not_ours = tuple(dict.fromkeys([*step.not_ours, *references]))
+    for attempt in step.attempts_with(Outcome.UNKNOWN):
+        if attempt.reference in step.not_ours:
+            attempt.reference = None
 
 
 def _same_again(operation: Operation, step: Step, given: Given, moment: Moment) -> None:

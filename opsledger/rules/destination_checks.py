@@ -20,7 +20,7 @@ from opsledger.rules.field_checks import (
     check_template,
     check_variable,
 )
-from opsledger.rules.profile import FinalEffectBy
+from opsledger.rules.profile import FinalEffectBy, Settles
 from opsledger.rules.sendable import is_callers_header
 
 _BASE_URL = re.compile(r"(https?://[^\s/?#{}]|\$\{[A-Z][A-Z0-9_]*\})[^\s?#{}]*", re.ASCII)
@@ -125,6 +125,17 @@ def _check_lookup_requests(action: ActionDefinition, path: str, problems: Proble
     for ours, _ in lookup.decisive if lookup else ():
         if at_place(action.request.body, ours) is None:
             problems.add(f"{path}.lookup.decisive", f"names {ours}, which the request's body does not have")
+
+
+def refuse_action(action: ActionDefinition) -> list[str]:
+    """Why an action is never loaded, although versions that were stored before are read as they are."""
+    lookup = action.profile.lookup
+    if lookup and lookup.settles is Settles.BOTH and action.search is None:
+        return [
+            'lookup.settles: is "both", but there is no search; a record that can\'t be read by its reference proves'
+            ' nothing. Name a search, or say "positive_only"'
+        ]
+    return []
 
 
 def _check_final_effect_reading(action: ActionDefinition, path: str, problems: Problems) -> None:

@@ -80,7 +80,12 @@ class FoundRecord:
 
 @dataclass(frozen=True, slots=True)
 class LookupFact:
+    """`searched` is said by the search itself. That a record can't be read by its reference says nothing about others."""
+
     status: LookupStatus
     records: tuple[FoundRecord, ...] = ()  # with our identity or alike; the rules tell them apart
     complete: bool = True  # all pages were read
     error: str = ""
+    searched: bool = (
+        False  # asked for everything that carries our identity; else one record was read or told of
+    )

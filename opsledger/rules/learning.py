@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from opsledger.rules.absence import contradicts_absence, named
 from opsledger.rules.profile import ActionProfile
 from opsledger.rules.record import Attempt, KnownBy, Operation, Step
 from opsledger.rules.settling import Moment, close_hold, open_hold
@@ -51,7 +52,7 @@ def learn(operation: Operation, step: Step, attempt: Attempt, finding: Finding, 
        none, where the destination answers with a reference, proves nothing either (table 2).
     3. In dispute: it is added to the statements.
     4. Settled already: the same again, or less, changes nothing; a contradiction is a dispute. So is anything that is
-       learnt after a person closed the step as never known, and "no change" while a person is asked about records.
+       learnt after a person closed the step as never known, and "no change" where a record was found or named.
     """
     step.integrity_alarm = step.integrity_alarm or finding.integrity_alarm
     step.answered_with_error = step.answered_with_error or finding.answered_with_error
@@ -111,20 +112,15 @@ def _add_statement(operation: Operation, step: Step, finding: Finding) -> None:
 
 
 def _speaks_against_a_person(operation: Operation, step: Step, attempt: Attempt, finding: Finding) -> bool:
-    """What would settle a step that was closed as never known, or "nothing happened" where a person is asked about
-    something that did. While other attempts are open or unknown, "no change" speaks for one of them alone."""
+    """What would settle a step that was closed as never known, or "nothing happened" where a record was found, or a
+    person is asked about one. While other attempts are open or unknown, "no change" speaks for one of them alone."""
     outcomes = {other.outcome for other in step.attempts if other is not attempt}
     nothing = finding.outcome is Outcome.NO_CHANGE
     if step.never_known:
         return not nothing or not outcomes & {None, Outcome.UNKNOWN}
     hold = operation.hold_on(step.number)
-    asked = hold is not None and hold.reason in _SAY_THAT_IT_HAPPENED and attempt.outcome is Outcome.UNKNOWN
+    asked = attempt.outcome is Outcome.UNKNOWN and bool(contradicts_absence(step, hold))
     return asked and nothing and outcomes <= {Outcome.NO_CHANGE}
-
-
-_SAY_THAT_IT_HAPPENED = frozenset(
-    {HoldReason.DISPUTED, HoldReason.RECORD_DIFFERS, HoldReason.DUPLICATE_FOUND}
-)
 
 
 def _end(step: Step, attempt: Attempt, finding: Finding) -> None:
@@ -138,12 +134,14 @@ def _end(step: Step, attempt: Attempt, finding: Finding) -> None:
 
 def _settle_siblings(step: Step, attempt: Attempt, finding: Finding) -> None:
     """What is documented as the earlier attempts' answer too, under the same key and bytes: a success, or the first
-    attempt's own refusal, given out again. The refusal says nothing of an attempt that came after it."""
+    attempt's own refusal, given out again. The refusal says nothing of an attempt that came after it, nor of one whose
+    record was found or named."""
     if not finding.settles_earlier:
         return
+    known = named(step)
     for sibling in step.attempts_with(Outcome.UNKNOWN):
-        earlier = finding.outcome in HAPPENED or sibling.number < attempt.number
-        if sibling.revision == attempt.revision and earlier:
+        refused = sibling.number < attempt.number and sibling.reference not in known
+        if sibling.revision == attempt.revision and (finding.outcome in HAPPENED or refused):
             _end(step, sibling, finding)
 
 
@@ -184,6 +182,7 @@ def _reference_taken(
     """One record never proves two creates: the answer names one that another step holds."""
     if attempt.outcome is None:
         attempt.outcome, attempt.known_by = Outcome.UNKNOWN, finding.known_by
+    name_record(step, finding.reference)
     follow_attempts(operation, step, moment)
     facts = {"reference_taken": finding.reference, "taken_by": finding.taken_by}
     open_hold(operation, step, HoldReason.OUTCOME_UNKNOWN, moment, facts)
@@ -215,9 +214,32 @@ def dispute(
     facts = _statements(operation, step, attempt, finding)
     heard = finding.reference if finding.taken_by is None else None
     for doubtful in [attempt] if attempt is not None else step.attempts_with(Outcome.CONFIRMED):
+        found_as = doubtful.reference if doubtful.outcome is Outcome.UNKNOWN else None
         doubtful.outcome, doubtful.no_change = Outcome.UNKNOWN, None
-        doubtful.reference, doubtful.known_by = heard, None
+        doubtful.reference, doubtful.known_by = heard or found_as, None
     ask_again(operation, step, HoldReason.DISPUTED, moment, facts)
+
+
+def found_in_vain(operation: Operation, step: Step, moment: Moment, facts: Mapping[str, Any] | None) -> None:
+    """A record was found or named, and now lookups prove that there is none: both are shown, and a person settles it.
+
+    Until then nobody's word counts for what is unknown; the names stay with their attempts.
+    """
+    names = named(step)
+    about = next((one for one in step.attempts_with(Outcome.UNKNOWN) if one.reference in names), None)
+    gone = Finding(Outcome.NO_CHANGE, KnownBy.LOOKUP, no_change=NoChange.ABSENT, facts=facts)
+    told = _statements(operation, step, about, gone)
+    first = {"outcome": "found", "known_by": None, "reference": names[0] if names else None}
+    for doubtful in step.attempts_with(Outcome.UNKNOWN):
+        doubtful.known_by = None
+    open_hold(operation, step, HoldReason.DISPUTED, moment, {**told, "statements": [first, _heard(gone)]})
+
+
+def name_record(step: Step, reference: str | None) -> None:
+    """A record that was found or named, and settles nothing: each attempt that may have made it remembers it."""
+    if reference and reference not in step.not_ours:
+        for attempt in step.attempts_with(Outcome.UNKNOWN):
+            attempt.reference = attempt.reference or reference
 
 
 def _happened_like_another(step: Step, attempt: Attempt, finding: Finding) -> bool:

@@ -66,6 +66,7 @@ class Sought:
     kinds: tuple[tuple[str, FieldKind], ...] = ()
     changed: bool = False  # since it was selected
     asks: bool = True  # whether what the list says is one of its answers
+    found: str = ""  # what speaks against its absence (`absence.contradicts_absence`); "" = nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +246,7 @@ class Cover(StrEnum):
     NOT_NAMED = "not_named"
     CHANGED = "changed"
     NOT_ASKED = "not_asked"
+    FOUND = "found"
 
 
 COVER_SENTENCES: Mapping[Cover, str] = {
@@ -252,6 +254,7 @@ COVER_SENTENCES: Mapping[Cover, str] = {
     Cover.NOT_NAMED: "The statement’s list does not name it.",
     Cover.CHANGED: "The hold changed since it was selected.",
     Cover.NOT_ASKED: "The hold does not ask whether it happened.",
+    Cover.FOUND: "A record was found or named for it, against the statement. A person decides.",
 }
 
 
@@ -265,4 +268,6 @@ def _cover(one: Sought, identities: set[str] | None) -> Cover:
         return Cover.NOT_NAMED
     if one.changed:
         return Cover.CHANGED
-    return Cover.COVERED if one.asks else Cover.NOT_ASKED
+    if not one.asks:
+        return Cover.NOT_ASKED
+    return Cover.FOUND if one.found else Cover.COVERED

@@ -46,6 +46,7 @@ class LookAnswer(StrEnum):
     RUNNING = "running"
     FAILED = "failed"  # documented as no effect
     ABSENT = "absent"  # proof of absence
+    CONTRADICTED = "contradicted"  # the same, but a record was found or named before: a person decides
     NONE = "none"  # nothing found, which is no proof (yet)
     NO_ANSWER = "no_answer"
     ACCESS_REFUSED = "access_refused"
@@ -53,9 +54,9 @@ class LookAnswer(StrEnum):
 
 # Words of `LookupVerdict.why`, for counting looks. Errors are no answer: who counts them as *nothing found* makes people
 # believe in an absence that nobody has seen. Any other word found something.
-FOUND_NOTHING = frozenset({"positive_only", "quiet_period", "too_few_looks", "proven_absent"})
+FOUND_NOTHING = frozenset({"positive_only", "quiet_period", "too_few_looks", "proven_absent", "contradicted"})
 GAVE_NO_ANSWER = frozenset(
-    {"lookup_failed", "access_refused", "no_answer", "not_all_pages", "failure_undocumented"}
+    {"lookup_failed", "access_refused", "no_answer", "not_all_pages", "failure_undocumented", "only_read"}
 )
 
 
@@ -93,16 +94,18 @@ def judge(
     counted_before: int,
     reference_taken_by: str | None,
     effect: Effect,
+    contradicted: str,
     not_ours: Collection[str] = (),
 ) -> LookupVerdict:
-    """What this answer is, by table 5.
+    """What this answer is, by table 5. Only a search can find that there is nothing; the fact says what was asked.
 
     `counted`: the look was made after the quiet period (`counts_as_look`). `counted_before`: earlier looks that
     counted and found nothing. `reference_taken_by`: the operation whose other step holds the reference of the one
-    record that `own_records` finds. `not_ours`: references that a person declared to be somebody else's.
+    record that `own_records` finds. `contradicted`: what was found or named for the step before (`absence.found_for`).
+    `not_ours`: references that a person declared to be somebody else's.
     """
     if fact.status is not LookupStatus.RECORDS:
-        return _without_records(fact, lookup_profile)
+        return _unless_contradicted(_without_records(fact, lookup_profile), contradicted)
     own = own_records(step_identity, fact, not_ours)
     alike = tuple(record for record in fact.records if record not in own)
     if len(own) > 1:
@@ -124,7 +127,16 @@ def judge(
             f"{len(alike)} records are alike, but none carries this step's identity. They decide nothing."
         )
         return LookupVerdict(LookAnswer.CANDIDATES, "only_alike", sentence, candidates=alike)
-    return _nothing_found(fact, lookup_profile, counted, counted_before)
+    return _unless_contradicted(_nothing_found(fact, lookup_profile, counted, counted_before), contradicted)
+
+
+def _unless_contradicted(verdict: LookupVerdict, contradicted: str) -> LookupVerdict:
+    """Found, then not found, is no proof of absence: both are told, and a person decides."""
+    if not contradicted or verdict.answer not in {LookAnswer.ABSENT, LookAnswer.FAILED}:
+        return verdict
+    known = f"But {contradicted} was found or named for it before, so a person decides."
+    sentence = f"{verdict.sentence.removesuffix(': it did not happen.').removesuffix('.')}. {known}"
+    return replace(verdict, answer=LookAnswer.CONTRADICTED, why="contradicted", sentence=sentence)
 
 
 def own_records(
@@ -190,6 +202,12 @@ def _one_record(
 
 def _nothing_found(fact: LookupFact, lookup: Lookup, counted: bool, counted_before: int) -> LookupVerdict:
     needed = max(lookup.looks_min, 2)
+    if not fact.searched:
+        return LookupVerdict(
+            LookAnswer.NO_ANSWER,
+            "only_read",
+            "The record that was named can’t be read, which proves nothing.",
+        )
     if not fact.complete:
         return _no_proof("not_all_pages", "Nothing was found, but not all pages were read.")
     if lookup.settles is not Settles.BOTH or not _is_documented(lookup):

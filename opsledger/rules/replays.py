@@ -13,6 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from opsledger.rules import settling
+from opsledger.rules.absence import contradicts_absence, findings
 from opsledger.rules.answers import Answer, Given, answered, answers_for, grant
 from opsledger.rules.learning import begin_to_look
 from opsledger.rules.next_step import (
@@ -65,9 +66,11 @@ class Reason(StrEnum):
     REPLACED = "replaced"
     DATA_MISSING = "data_missing"
     NEEDS_DECISION = "needs_decision"
+    FOUND = "found"
 
 
-# `{detail}`: the hold's reason, the other replay, the other operation, the earlier step, the missing fields, the statement.
+# `{detail}`: the hold's reason, the other replay, the other operation, the earlier step, the missing fields, the statement,
+# what was found.
 SENTENCES: Mapping[Reason, str] = {
     Reason.CONFIRMED: "Its effect is proven; nothing is sent.",
     Reason.ACCEPTED: "The destination has taken it over; nothing is sent.",
@@ -94,6 +97,7 @@ SENTENCES: Mapping[Reason, str] = {
     Reason.REPLACED: "Operation {detail} replaces it; both would take effect.",
     Reason.DATA_MISSING: "Its request can’t be made: {detail} is missing.",
     Reason.NEEDS_DECISION: "Its outcome is unknown, not protected, and can’t be looked up. It needs a decision.",
+    Reason.FOUND: "{detail} was found or named for it, against the statement. It needs a decision.",
 }
 RUNS = frozenset({VerdictKind.SEND, VerdictKind.SEND_PROTECTED, VerdictKind.LOOK_FIRST})
 # The holds that starting a replay answers, and how.
@@ -117,6 +121,9 @@ class Stated:
     statement: str  # by which name it goes
     hold_id: str
     attempt_count: int  # that had been made; of a later attempt the statement says nothing
+    changed: bool = (
+        False  # whether the hold has another version by now: the statement was made on an older state
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +173,8 @@ def verdict_of(
     2. Ended, cancelled, replaced, in flight, held by another question, in another open replay: refused.
     3. Behind an earlier step: it waits, whatever it is.
     4. Never sent, or proven to have changed nothing: it is sent.
-    5. Unknown: sent again where the provider states that it did not happen; else under protection, by a lookup first,
-       or not at all.
+    5. Unknown: sent again where the provider states that it did not happen and nothing contradicts that; else under
+       protection, by a lookup first, or not at all.
     """
     return _kept(step) or _refused(operation, step, beside) or _open(operation, step, policies, now, beside)
 
@@ -245,13 +252,19 @@ def _of_ready(operation: Operation, step: Step) -> Verdict:
 
 
 def _of_stated(operation: Operation, step: Step, beside: Beside) -> Verdict | None:
-    """Only the question that the statement was made on is answered by it, and only where a person could answer so."""
+    """Only the question that the statement was made on is answered by it, and only where a person could answer so.
+
+    What was found or named contradicts the statement, whenever that came to be known: a person decides.
+    """
     stated, hold = (beside.stated_absent or {}).get(step.number), operation.hold_on(step.number)
     if stated is None or hold is None or hold.reason not in _OF_UNKNOWN:
         return None
     if (hold.id, len(step.attempts)) != (stated.hold_id, stated.attempt_count):
         return None
-    if Answer.ABSENT_SEND_AGAIN not in answers_for(operation, hold):
+    against = contradicts_absence(step, hold)
+    if against:
+        return _refuse(Reason.FOUND, against)
+    if stated.changed or Answer.ABSENT_SEND_AGAIN not in answers_for(operation, hold):
         return None
     return Verdict(VerdictKind.SEND, Reason.STATED_ABSENT, stated.statement)
 
@@ -269,13 +282,15 @@ def _of_unknown(step: Step, policies: Policies, now: datetime) -> Verdict:
 # Whether a step moved since a plan looked at it
 
 
-def mark_of(step: Step, verdict: Verdict, *bound: str) -> bytes:
+def mark_of(step: Step, verdict: Verdict, *bound: str, hold: Hold | None = None) -> bytes:
     """Eight bytes over everything about a step that a plan's reader relies on. `bound`: what else it would run with.
 
-    The operation's version is not among it: a colleague's note, or a lookup that found nothing, moves that and changes
-    nothing about what will happen.
+    What was found is among it, also what decides nothing (`absence.findings`). The versions of the operation and of its
+    hold are not: a colleague's note, another owner, or a lookup that found nothing, moves them and changes nothing about
+    what will happen.
     """
     fed = hashlib.sha256()
+    found = findings(step, hold)
     parts = (
         verdict.kind.value,
         verdict.reason.value,
@@ -287,6 +302,7 @@ def mark_of(step: Step, verdict: Verdict, *bound: str) -> bytes:
         str(len(step.attempts)),
         step.request_digest or "",
         *bound,
+        *(("found", *found) if found else ()),
     )
     for part in parts:
         raw = part.encode("utf-8", "surrogatepass")

@@ -12,6 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from opsledger.rules.absence import FOUND_UNNAMED, found_for
 from opsledger.rules.learning import (
     ENDED_BY_EVIDENCE,
     HAPPENED,
@@ -21,8 +22,10 @@ from opsledger.rules.learning import (
     delivered,
     dispute,
     follow_attempts,
+    found_in_vain,
     lacks_reference,
     learn,
+    name_record,
     not_delivered,
 )
 from opsledger.rules.next_step import decide, may_look, next_look_at, planned_look_at
@@ -109,7 +112,8 @@ def lease_extended(
 class Look:
     """A lookup's answer, judged by table 5 (`matching.judge`)."""
 
-    answer: str  # confirmed, differs, duplicate, candidates, running, failed, absent, none, no_answer, access_refused
+    # confirmed, differs, duplicate, candidates, running, failed, absent, contradicted, none, no_answer, access_refused
+    answer: str
     reference: str | None = None
     counted: bool = False  # an answer that found nothing and counts (after the quiet period, all pages read)
     applies: bool = True  # False: recovery is not automatic here, the answer is proposed to the owner
@@ -121,7 +125,8 @@ class Look:
 def looked(operation: Operation, number: int, look: Look, moment: Moment) -> Operation:
     """A lookup has ended, perhaps after somebody decided.
 
-    1. The step is unknown: table 5. Where recovery is not automatic, the answer is shown to the owner and not applied.
+    1. The step is unknown: table 5. Where recovery is not automatic, the answer is shown to the owner and not applied;
+       a record that was found is remembered all the same, and later empty answers prove no absence.
     2. It is accepted: the answer speaks of the final effect.
     3. It was decided or sent meanwhile: what was found is compared with what stands (table 6).
     """
@@ -170,8 +175,14 @@ _ASKS = {"differs": HoldReason.RECORD_DIFFERS, "duplicate": HoldReason.DUPLICATE
 
 def _apply_look(operation: Operation, step: Step, look: Look, moment: Moment) -> None:
     hold = operation.hold_on(step.number)
+    name_record(step, look.reference)
     if look.answer in _ASKS:
         open_hold(operation, step, _ASKS[look.answer], moment, look.facts)
+    elif look.answer in _NOTHING_THERE and found_for(step, hold):
+        if hold is None or hold.reason in ENDED_BY_EVIDENCE:  # else a person is asked about it already
+            found_in_vain(operation, step, moment, look.facts)
+    elif hold is None and (look.facts or {}).get(FOUND_UNNAMED):
+        open_hold(operation, step, HoldReason.OUTCOME_UNKNOWN, moment, look.facts)
     elif look.applies and look.answer in _SETTLES and (hold is None or hold.reason in ENDED_BY_EVIDENCE):
         outcome = _SETTLES[look.answer]
         for attempt in step.attempts_with(Outcome.UNKNOWN):
@@ -197,7 +208,7 @@ def _final_effect(operation: Operation, step: Step, look: Look, moment: Moment) 
 def _compare_look(operation: Operation, step: Step, look: Look, moment: Moment) -> None:
     """A look that was under way while the step was decided or sent again: what it found was there before that."""
     attempt = _spoken_of(step, look.reference, open_too=False)
-    if attempt is None or look.answer not in {*_SETTLES, *_ASKS}:
+    if attempt is None or look.answer not in {*_SETTLES, *_ASKS, *_NOTHING_THERE}:
         return
     if look.answer in _ASKS and attempt.outcome in HAPPENED:
         if look.answer == "duplicate" or look.reference != attempt.reference:
@@ -210,7 +221,7 @@ def _compare_look(operation: Operation, step: Step, look: Look, moment: Moment) 
         learn(operation, step, attempt, _finding_of(look), moment)
 
 
-_NOTHING_THERE = frozenset({"absent", "failed"})
+_NOTHING_THERE = frozenset({"absent", "failed", "contradicted"})
 
 
 def _finding_of(look: Look) -> Finding:

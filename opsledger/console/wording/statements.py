@@ -27,6 +27,7 @@ _OUTCOMES = {
     "no_change": noop("it did not happen"),
     "unknown": noop("not known"),
     "never_known": noop("it can’t be known"),
+    "found": noop("it was found or named"),
 }
 _ORIGINS = {
     "transport": noop("our own transport"),

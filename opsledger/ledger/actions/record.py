@@ -23,6 +23,7 @@ from opsledger.ledger.models import Evidence
 from opsledger.ledger.records import Loaded
 from opsledger.lib.ids import new_id
 from opsledger.rules import transitions
+from opsledger.rules.absence import FOUND_UNNAMED, found_for
 from opsledger.rules.facts import FoundRecord, LookupFact
 from opsledger.rules.learning import Finding
 from opsledger.rules.matching import FieldRow, LookAnswer, LookupVerdict, judge, own_records
@@ -239,6 +240,7 @@ def _judged(
         counted_before=step.looks_none,
         reference_taken_by=taken_by,
         effect=policy.profile.effect,
+        contradicted=found_for(step, loaded.record.hold_on(one.step_number)),
         not_ours=step.not_ours,
     )
     shown = _shown(
@@ -310,6 +312,8 @@ def _shown(verdict: LookupVerdict, sensitive: Collection[str]) -> dict[str, Any]
         shown["rows"] = [_row(row, sensitive) for row in verdict.rows]
     if verdict.candidates:
         shown["candidates"] = [record.reference for record in verdict.candidates[:10]]
+    if verdict.why == "record_without_reference":
+        shown[FOUND_UNNAMED] = True
     if verdict.reference_taken_by:
         shown["taken_by"] = verdict.reference_taken_by
     return shown

@@ -252,7 +252,8 @@ class _Turn:
         step = loaded.record.step(item.number)
         runs_with = loaded.destination_version_ids[item.number]
         bound = bound_to(verdict, loaded.workflow_version_id, runs_with, self.statement)
-        if mark_of(step, verdict, *bound) != bytes(item.mark):
+        hold = loaded.record.hold_on(item.number)
+        if mark_of(step, verdict, *bound, hold=hold) != bytes(item.mark):
             return f"moved:{verdict.reason.value}", after
         if verdict.kind is VerdictKind.BEHIND:
             return ("" if int(verdict.detail) in begun_steps else "moved:earlier_step"), after

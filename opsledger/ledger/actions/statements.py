@@ -44,8 +44,9 @@ class Said:
 def keep_statement(selection: Selection, said: Said, by: By) -> ProviderStatement:
     """Keeps a statement about a selection; nothing follows from it yet. The same one again is the one that is kept.
 
-    It covers the holds that its list names, or all, as far as they still ask whether it happened and have not changed since
-    they were chosen. Refused where that is none, and where something is missing or can't be read.
+    It covers the holds that its list names, or all, as far as they still ask whether it happened, have not changed since
+    they were chosen, and nothing was found or named that contradicts it. Refused where that is none, and where something is
+    missing or can't be read.
     """
     why = why_not(Verb.ABSENT, remaining(groups_of(selection.pk)))
     if why:
@@ -117,7 +118,7 @@ def _keep(selection: Selection, said: Said, by: By, fed: bytes, here: Sequence[T
     StatementCover.objects.bulk_create(
         StatementCover(
             statement=kept, operation_id=one.operation_id, number=one.number, hold_id=one.hold_id,
-            attempt_count=one.attempt_count,
+            hold_version=one.hold_version, attempt_count=one.attempt_count,
         )
         for one in here
     )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,6 +13,7 @@ from uuid import UUID
 from opsledger.ledger import definitions
 from opsledger.ledger.rendering import identity_of
 from opsledger.lib.named_rows import named_rows
+from opsledger.rules.absence import found
 from opsledger.rules.bulk import Verb
 from opsledger.rules.bulk_verbs import Chosen, why_not
 from opsledger.rules.definitions import ActionDefinition
@@ -69,6 +71,7 @@ class Target:
     """One hold of a selection with its step."""
 
     hold_id: UUID
+    hold_version: int
     position: int
     operation_id: UUID
     operation_text_id: str
@@ -89,9 +92,11 @@ class Target:
 
 
 _TARGETS = """
-SELECT i.hold_id, i.position, h.reason, h.version <> i.version OR h.closed_at IS NOT NULL AS changed, s.operation_id,
+SELECT i.hold_id, h.version AS hold_version, i.position, h.reason, h.facts, h.version <> i.version OR h.closed_at IS NOT NULL AS changed, s.operation_id,
        h.operation_text_id, h.title, s.id AS step_id, s.number, s.attempt_count, s.identity, s.state, s.destination_id,
-       s.destination_version_id, s.destination_slug, s.action, r.idempotency_key
+       s.destination_version_id, s.destination_slug, s.action, s.not_ours, r.idempotency_key,
+       ARRAY(SELECT a.reference FROM ledger_attempt a WHERE a.step_id = s.id AND a.outcome = 'unknown'
+              AND a.reference IS NOT NULL ORDER BY a.number) AS named
   FROM ledger_selectionitem i JOIN ledger_hold h ON h.id = i.hold_id JOIN ledger_step s ON s.id = h.step_id
   LEFT JOIN ledger_steprequest r ON r.step_id = s.id AND r.revision = s.revision
  WHERE i.selection_id = %s ORDER BY i.position
@@ -115,9 +120,10 @@ def _target(row: Any, verb: Verb) -> Target:
         kinds=lookup.kinds if lookup else (),
         changed=row.changed,
         asks=not why_not(verb, [one]),
+        found=found(row.named, row.not_ours or (), json.loads(row.facts)),
     )
     return Target(
-        row.hold_id, row.position, row.operation_id, row.operation_text_id, row.title, row.step_id, row.number,
+        row.hold_id, row.hold_version, row.position, row.operation_id, row.operation_text_id, row.title, row.step_id, row.number,
         row.attempt_count, row.destination_id, row.destination_version_id, row.destination_slug, row.action, identity,
         sought,
     )  # fmt: skip

@@ -178,7 +178,10 @@ def _item(whole: Loaded, step: Step, beside: Beside, now: datetime, known: _Know
         rebound=rebound,
         newer_version_id=newer,
         mark=mark_of(
-            step, verdict, *bound_to(verdict, whole.workflow_version_id, runs_with, known.statement)
+            step,
+            verdict,
+            *bound_to(verdict, whole.workflow_version_id, runs_with, known.statement),
+            hold=hold,
         ),
         protected=protection_of(step, whole.policies[number], now) if sends else None,
         hold_id=UUID(hold.id) if hold else None,
@@ -211,8 +214,8 @@ SELECT i.operation_id, i.number, i.replay_id FROM ledger_replayitem i
 
 
 _STATED = """
-SELECT c.operation_id, c.number, c.hold_id, c.attempt_count
-  FROM ledger_statementcover c JOIN ledger_providerstatement s ON s.id = c.statement_id
+SELECT c.operation_id, c.number, c.hold_id, c.attempt_count, coalesce(h.version <> c.hold_version, false) AS changed
+  FROM ledger_statementcover c JOIN ledger_providerstatement s ON s.id = c.statement_id JOIN ledger_hold h ON h.id = c.hold_id
  WHERE c.statement_id = %s AND s.digest = decode(%s, 'hex') AND c.operation_id = ANY(%s)
 """
 
@@ -236,7 +239,7 @@ def besides_of(
 def _stated(ids: list[UUID], statement: StatementRef) -> dict[UUID, dict[int, Stated]]:
     found: dict[UUID, dict[int, Stated]] = {}
     for row in named_rows(_STATED, [statement.id, statement.digest, ids]):
-        stated = Stated(statement.name, str(row.hold_id), row.attempt_count)
+        stated = Stated(statement.name, str(row.hold_id), row.attempt_count, row.changed)
         found.setdefault(row.operation_id, {})[row.number] = stated
     return found
 

@@ -1,0 +1,62 @@
+"""What contradicts “it did not happen” (design.md, laws 5 and 9; rules.md, tables 5 to 7).
+
+Absence is concluded by lookups, by a reply or a report that says *no change* late, and by a replay that rests on a provider's
+statement. Each of them asks here first: what was found or named once is not absent because nobody finds it any more, nor
+because somebody who was asked says so. A person decides then.
+
+An attempt of which nobody knows the outcome keeps the reference under which its record was found, or was named by the
+destination itself, until it is settled. So the answer rests on what the journal keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from opsledger.rules.record import Hold, Step
+from opsledger.rules.states import HoldReason, Outcome
+
+# Questions about records that were found, or about words that contradict each other.
+SAY_THAT_IT_HAPPENED = frozenset({HoldReason.DISPUTED, HoldReason.RECORD_DIFFERS, HoldReason.DUPLICATE_FOUND})
+FOUND_UNNAMED = (
+    "found_unnamed"  # in a hold's facts: a record with our identity was found, without a reference
+)
+_UNNAMED = "a record without a reference"
+
+
+def named(step: Step) -> tuple[str, ...]:
+    """The references of records that the step may have made; without those that a person has disowned."""
+    return _owned((attempt.reference for attempt in step.attempts_with(Outcome.UNKNOWN)), step.not_ours)
+
+
+def _owned(references: Iterable[str | None], not_ours: Collection[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one for one in references if one and one not in not_ours))
+
+
+def found(references: Iterable[str | None], not_ours: Collection[str], facts: Mapping[str, Any]) -> str:
+    """The records that speak against absence, in words; "" = none.
+
+    `references`: of the attempts whose outcome is unknown. `facts`: of the hold about their step.
+    """
+    known = [*_owned(references, not_ours), *([_UNNAMED] if facts.get(FOUND_UNNAMED) else [])]
+    return ", ".join(known)
+
+
+def found_for(step: Step, hold: Hold | None) -> str:
+    """The same of a record's step."""
+    return found(named(step), (), hold.facts if hold else {})
+
+
+def contradicts_absence(step: Step, hold: Hold | None) -> str:
+    """Why nobody but a person who answers this very question may say that the step did not happen; "" = nothing does."""
+    if hold is not None and hold.reason in SAY_THAT_IT_HAPPENED:
+        return found_for(step, hold) or hold.reason.value.replace("_", " ")
+    return found_for(step, hold)
+
+
+def findings(step: Step, hold: Hold | None) -> tuple[str, ...]:
+    """What was found so far, also what decides nothing: whoever planned without it planned on an older state."""
+    facts = hold.facts if hold else {}
+    alike, taken_by = facts.get("candidates"), facts.get("taken_by")
+    candidates = [str(one) for one in alike] if isinstance(alike, list) else []
+    return (*named(step), *candidates, *([str(taken_by)] if taken_by else []))
