@@ -1,8 +1,8 @@
 """What contradicts “it did not happen” (design.md, laws 5 and 9; rules.md, tables 5 to 7).
 
-Absence is concluded by lookups, by a reply or a report that says *no change* late, and by a replay that rests on a provider's
-statement. Each of them asks here first: what was found or named once is not absent because nobody finds it any more, nor
-because somebody who was asked says so. A person decides then.
+Absence is concluded by lookups, by a reply or a report that says *no change* late, and by a replay that rests on a
+provider's statement. Each of them asks here first: what was found or named once is not absent because nobody finds it any
+more, nor because somebody who was asked says so. A person decides then.
 
 An attempt of which nobody knows the outcome keeps the reference under which its record was found, or was named by the
 destination itself, until it is settled. So the answer rests on what the journal keeps.

@@ -131,9 +131,9 @@ def refuse_action(action: ActionDefinition) -> list[str]:
     """Why an action is never loaded, although versions that were stored before are read as they are."""
     lookup = action.profile.lookup
     if lookup and lookup.settles is Settles.BOTH and action.search is None:
+        said = "a record that can't be read by its reference proves nothing"
         return [
-            'lookup.settles: is "both", but there is no search; a record that can\'t be read by its reference proves'
-            ' nothing. Name a search, or say "positive_only"'
+            f'lookup.settles: is "both", but there is no search; {said}. Name a search, or say "positive_only"'
         ]
     return []
 

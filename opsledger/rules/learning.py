@@ -182,7 +182,7 @@ def _reference_taken(
     """One record never proves two creates: the answer names one that another step holds."""
     if attempt.outcome is None:
         attempt.outcome, attempt.known_by = Outcome.UNKNOWN, finding.known_by
-    name_record(step, finding.reference)
+    attempt.reference = attempt.reference or finding.reference
     follow_attempts(operation, step, moment)
     facts = {"reference_taken": finding.reference, "taken_by": finding.taken_by}
     open_hold(operation, step, HoldReason.OUTCOME_UNKNOWN, moment, facts)

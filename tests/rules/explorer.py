@@ -22,6 +22,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from opsledger.rules import transitions
+from opsledger.rules.absence import found_for, named
 from opsledger.rules.answers import KEEPS_OPEN, REVISES, Answer, Given, answered, answers_for
 from opsledger.rules.facts import LookupFact
 from opsledger.rules.learning import Finding
@@ -87,6 +88,7 @@ class Scenario:
     restores: bool = False
     replays: bool = False
     states: bool = False  # its replays come with a provider's statement that it did not happen, true or not
+    vanishes: bool = False  # a record that a lookup found may be deleted by a colleague
     overlaps: bool = False  # lookups take time; things happen while one is under way
     taken: bool = False  # the references that its replies name belong to another operation
     not_after: float | None = None
@@ -340,16 +342,16 @@ class Walk:
         fact: LookupFact,
         asked_tick: int,
     ) -> Iterator[Step_]:
-        for look, final in self._judged(step, peer, fact, asked_tick):
+        for look, final in self._judged(node.operation, peer, fact, asked_tick):
             after = transitions.looked(node.operation, 1, look, moment)
             word = f"the lookup {label}" + (f", {final}" if final else "")
             event = Event(word, "look", 1, look=look, asked_tick=asked_tick)
             yield event, self._moved(node, after, 1, replace(peer, final=final or peer.final))
 
     def _judged(
-        self, step: Step, peer: Peer, fact: LookupFact, asked_tick: int
+        self, operation: Operation, peer: Peer, fact: LookupFact, asked_tick: int
     ) -> Iterator[tuple[Look, str]]:
-        shape, finals = self.scenario.shape, self._finals(peer, fact)
+        shape, finals, step = self.scenario.shape, self._finals(peer, fact), operation.step(1)
         assert shape.lookup is not None
         if step.state is StepState.ACCEPTED:
             for final in finals:
@@ -367,6 +369,7 @@ class Walk:
             counted_before=step.looks_none,
             reference_taken_by=None,
             effect=shape.effect,
+            contradicted=found_for(step, operation.hold_on(1)),
             not_ours=step.not_ours,
         )
         facts: dict[str, Any] = {}
@@ -501,6 +504,9 @@ class Walk:
         operation = node.operation
         if self.scenario.replays:
             yield from self._replay_events(node, moment)
+        if self.scenario.vanishes and named(operation.step(1)) and not node.peers[0].gone:
+            gone = replace(node.peers[0], gone=True)
+            yield Event("a colleague deletes the record", "deleted"), self._moved(node, operation, 1, gone)
         if self.scenario.cancels and not operation.cancelled and operation.state not in ENDED_STATES:
             after = transitions.cancel_requested(operation, moment)
             yield Event("the operation is cancelled", "cancel"), self._moved(node, after)
@@ -612,7 +618,8 @@ def _peer_key(peer: Peer, tick: int) -> Hashable:
     asked = None if peer.asked is None else (peer.asked[0], min(tick - peer.asked[2], 4))
     visible = max(peer.visible_at - tick, 0)
     known = (peer.revision, peer.approved)
-    return (peer.effects, peer.landing, seen, peer.replies, visible, peer.final, peer.denied, asked, known)
+    told = (peer.final, peer.denied, peer.gone)
+    return (peer.effects, peer.landing, seen, peer.replies, visible, told, asked, known)
 
 
 # The matrix
@@ -709,6 +716,26 @@ SCENARIOS = (
         cancels=True,
         steps=1,
         sends_few=True,
+    ),
+    Scenario(
+        "found, then gone; replayed, recovery off",
+        _BOTH,
+        recovers=False,
+        replays=True,
+        states=True,
+        vanishes=True,
+        steps=1,
+        sends_few=True,
+    ),
+    Scenario(
+        "found, then gone; by an automation, cancelled",
+        _BOTH,
+        recovers=False,
+        replays=True,
+        vanishes=True,
+        cancels=True,
+        performer=Performer.AUTOMATION,
+        steps=1,
     ),
     Scenario("replayed, final effect by report", _REPORTED_KEYED, replays=True, accepted_is_enough=True),
     Scenario("stated not to have happened", recovers=False, replays=True, states=True, sends_few=True),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from opsledger.rules import fold, transitions
+from opsledger.rules.absence import named
 from opsledger.rules.answers import KEEPS_OPEN, Given
 from opsledger.rules.learning import HAPPENED, Finding
 from opsledger.rules.matching import LookAnswer
@@ -263,6 +264,10 @@ def _check_evidence(was: Step, step: Step, event: Event, peer: Peer, policies: P
             hold("law 6: what is proven to have happened did", bool(peer.happened))
         if attempt.no_change is NoChange.ABSENT and attempt.known_by is not KnownBy.PERSON:
             _check_absence(attempt, event, peer, policies[step.number].profile.lookup)
+    if named(was) and event.given is None and not step.undelivered:
+        happened = step.attempts_with(Outcome.CONFIRMED) or step.attempts_with(Outcome.ACCEPTED)
+        known = bool(named(step) or happened)
+        hold("laws 5 and 9: what was found or named is not absent by evidence, or by a statement", known)
 
 
 def _check_absence(attempt: Attempt, event: Event, peer: Peer, lookup: Lookup | None) -> None:
@@ -377,6 +382,11 @@ def _check_look(before: Node, event: Event, after: Node, moment: Moment) -> None
     if found and was.attempts and nothing and not (bounced and event.look.answer == "accepted"):
         hold("law 9: a late lookup that finds something is held", asked)
         hold("law 9: and nothing more is sent", step.act not in SENDING)
+    found_one = event.look.reference is not None and event.look.reference not in step.not_ours
+    if found_one and was.attempts_with(Outcome.UNKNOWN) and not was.never_known:
+        hold("law 9: what was found is remembered", bool(named(step) or step.reference or _happened(step)))
+    if event.look.answer == LookAnswer.CONTRADICTED and step.state is StepState.UNKNOWN:
+        hold("law 9: found, then not found, is asked about", asked)
     if event.look.answer == LookAnswer.DIFFERS:
         hold("law 6: a record that differs confirms nothing", _happened(was) == _happened(step))
     if event.look.answer == LookAnswer.DUPLICATE:

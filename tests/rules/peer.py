@@ -28,6 +28,7 @@ class Peer:
     visible_at: float = 0.0  # in ticks: from then on a lookup shows every effect so far
     replies: tuple[str, ...] = ()  # per attempt, the answer that may still come: done:R1, rejected, … or ""
     final: str = ""  # of what was accepted: delivered, bounced
+    gone: bool = False  # its records were deleted by a colleague, after one of them was found
     denied: bool = False  # a person said that it did not happen, and it did
     approved: tuple[int, ...] = ()  # revisions that a person approved
     revision: int = 1  # of the key that it was sent under last
@@ -107,6 +108,8 @@ def looks(
 def _visible(peer: Peer, shape: ActionProfile, tick: int) -> set[tuple[str, ...]]:
     effects = peer.effects
     assert shape.lookup is not None
+    if peer.gone:
+        return {()}
     if shape.lookup.settles is Settles.BOTH and tick >= peer.visible_at:
         return {effects}
     return {(), effects, *((one,) for one in effects)}
@@ -114,4 +117,4 @@ def _visible(peer: Peer, shape: ActionProfile, tick: int) -> set[tuple[str, ...]
 
 def _records(references: tuple[str, ...], fields: tuple[tuple[str, str], ...] = FIELDS) -> LookupFact:
     found = tuple(FoundRecord(reference, IDENTITY, fields) for reference in references)
-    return LookupFact(LookupStatus.RECORDS, found)
+    return LookupFact(LookupStatus.RECORDS, found, searched=True)

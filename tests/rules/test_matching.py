@@ -46,7 +46,7 @@ def record(reference: str = "T-1", identity: str | None = OURS, **fields: str) -
 
 
 def found(*records: FoundRecord, **more: Any) -> LookupFact:
-    return LookupFact(LookupStatus.RECORDS, records, **more)
+    return LookupFact(LookupStatus.RECORDS, records, **{"searched": True, **more})
 
 
 def look(fact: LookupFact, lookup: Lookup = LOOKUP, **more: Any) -> LookupVerdict:
@@ -55,6 +55,7 @@ def look(fact: LookupFact, lookup: Lookup = LOOKUP, **more: Any) -> LookupVerdic
         "counted_before": 0,
         "reference_taken_by": None,
         "effect": Effect.CREATE,
+        "contradicted": "",
     }
     return judge(OURS, REQUEST, lookup, fact, **{**context, **more})
 
@@ -129,7 +130,15 @@ def test_a_record_with_nothing_to_compare_is_no_answer() -> None:
     fact = found(FoundRecord("T-1", OURS, ()))
 
     verdict = judge(
-        OURS, {}, LOOKUP, fact, counted=True, counted_before=0, reference_taken_by=None, effect=Effect.CREATE
+        OURS,
+        {},
+        LOOKUP,
+        fact,
+        counted=True,
+        counted_before=0,
+        reference_taken_by=None,
+        effect=Effect.CREATE,
+        contradicted="",
     )
 
     assert (verdict.answer, verdict.why) == (LookAnswer.NO_ANSWER, "nothing_compared")
@@ -232,6 +241,28 @@ def test_none_after_all_that_and_settles_both_is_proof_of_absence(looks_min: int
     proof = look(found(), lookup, counted_before=before)
     assert (proof.answer, proof.counted) == (LookAnswer.ABSENT, True)
     assert look(found(), lookup, counted_before=before - 1).answer is LookAnswer.NONE
+
+
+def test_a_reading_by_reference_finds_no_absence_whatever_the_profile_says() -> None:
+    verdict = look(found(searched=False), counted_before=99)
+    assert (verdict.answer, verdict.why, verdict.counted) == (LookAnswer.NO_ANSWER, "only_read", False)
+    assert look(found(record(), searched=False)).answer is LookAnswer.CONFIRMED
+
+
+def test_a_fact_that_does_not_say_what_was_asked_was_no_search() -> None:
+    assert look(LookupFact(LookupStatus.RECORDS), counted_before=99).answer is LookAnswer.NO_ANSWER
+
+
+@pytest.mark.parametrize(
+    "fact", [found(), LookupFact(LookupStatus.FAILED)], ids=["nothing found", "documented as failed"]
+)
+def test_what_was_found_or_named_before_contradicts_absence(fact: LookupFact) -> None:
+    lookup = replace(LOOKUP, failed_means_no_change=True)
+    verdict = look(fact, lookup, counted_before=1, contradicted="T-9")
+    assert (verdict.answer, verdict.why) == (LookAnswer.CONTRADICTED, "contradicted")
+    assert "T-9" in verdict.sentence
+    assert "did not happen" not in verdict.sentence
+    assert look(fact, lookup, counted_before=1).answer in {LookAnswer.ABSENT, LookAnswer.FAILED}
 
 
 @pytest.mark.parametrize("error", ["timeout", "status_500", "not_found_on_search_path", ""])
@@ -368,7 +399,11 @@ RECORDS = st.builds(
     total=st.sampled_from(["1.10", "1.1", ""]),
 )
 LOOKUP_FACTS = st.builds(
-    LookupFact, st.sampled_from(LookupStatus), st.lists(RECORDS, max_size=4).map(tuple), st.booleans()
+    LookupFact,
+    st.sampled_from(LookupStatus),
+    st.lists(RECORDS, max_size=4).map(tuple),
+    st.booleans(),
+    searched=st.booleans(),
 )
 
 
@@ -380,9 +415,16 @@ LOOKUP_FACTS = st.builds(
     st.sampled_from(Settles),
     st.none() | st.just("order-17"),
     st.sampled_from(Effect),
+    st.sampled_from(["", "T-9"]),
 )
 def test_nothing_confirms_or_proves_absence_but_what_may(
-    fact: LookupFact, counted: bool, before: int, settles: Settles, taken_by: str | None, effect: Effect
+    fact: LookupFact,
+    counted: bool,
+    before: int,
+    settles: Settles,
+    taken_by: str | None,
+    effect: Effect,
+    contradicted: str,
 ) -> None:
     verdict = look(
         fact,
@@ -391,17 +433,20 @@ def test_nothing_confirms_or_proves_absence_but_what_may(
         counted_before=before,
         reference_taken_by=taken_by,
         effect=effect,
+        contradicted=contradicted,
     )
     if verdict.answer is LookAnswer.CONFIRMED:
         assert {one.reference for one in fact.records if one.identity == OURS} == {verdict.reference}
         assert all(row.match for row in verdict.rows)
         assert taken_by is None or effect is Effect.UPDATE
-    if verdict.answer is LookAnswer.ABSENT:
+    if verdict.answer in {LookAnswer.ABSENT, LookAnswer.CONTRADICTED}:
         assert (fact.status, fact.records, fact.complete) == (LookupStatus.RECORDS, (), True)
+        assert fact.searched
+        assert (verdict.answer is LookAnswer.CONTRADICTED) == bool(contradicted)
         assert counted
         assert before >= 1
         assert settles is Settles.BOTH
-    nothing = fact.status is LookupStatus.RECORDS and not fact.records and fact.complete
+    nothing = fact.status is LookupStatus.RECORDS and not fact.records and fact.complete and fact.searched
     assert (verdict.why in FOUND_NOTHING) == nothing
     assert not (verdict.why in GAVE_NO_ANSWER and fact.records and fact.status is LookupStatus.RECORDS)
     if fact.status in {LookupStatus.NO_ANSWER, LookupStatus.ACCESS_REFUSED}:

@@ -92,9 +92,10 @@ class Target:
 
 
 _TARGETS = """
-SELECT i.hold_id, h.version AS hold_version, i.position, h.reason, h.facts, h.version <> i.version OR h.closed_at IS NOT NULL AS changed, s.operation_id,
-       h.operation_text_id, h.title, s.id AS step_id, s.number, s.attempt_count, s.identity, s.state, s.destination_id,
-       s.destination_version_id, s.destination_slug, s.action, s.not_ours, r.idempotency_key,
+SELECT i.hold_id, h.version AS hold_version, i.position, h.reason, h.facts,
+       h.version <> i.version OR h.closed_at IS NOT NULL AS changed, s.operation_id, h.operation_text_id,
+       h.title, s.id AS step_id, s.number, s.attempt_count, s.identity, s.state, s.destination_id, s.destination_version_id,
+       s.destination_slug, s.action, s.not_ours, r.idempotency_key,
        ARRAY(SELECT a.reference FROM ledger_attempt a WHERE a.step_id = s.id AND a.outcome = 'unknown'
               AND a.reference IS NOT NULL ORDER BY a.number) AS named
   FROM ledger_selectionitem i JOIN ledger_hold h ON h.id = i.hold_id JOIN ledger_step s ON s.id = h.step_id
@@ -123,9 +124,9 @@ def _target(row: Any, verb: Verb) -> Target:
         found=found(row.named, row.not_ours or (), json.loads(row.facts)),
     )
     return Target(
-        row.hold_id, row.hold_version, row.position, row.operation_id, row.operation_text_id, row.title, row.step_id, row.number,
-        row.attempt_count, row.destination_id, row.destination_version_id, row.destination_slug, row.action, identity,
-        sought,
+        row.hold_id, row.hold_version, row.position, row.operation_id, row.operation_text_id, row.title,
+        row.step_id, row.number, row.attempt_count, row.destination_id, row.destination_version_id, row.destination_slug,
+        row.action, identity, sought,
     )  # fmt: skip
 
 

@@ -215,7 +215,8 @@ SELECT i.operation_id, i.number, i.replay_id FROM ledger_replayitem i
 
 _STATED = """
 SELECT c.operation_id, c.number, c.hold_id, c.attempt_count, coalesce(h.version <> c.hold_version, false) AS changed
-  FROM ledger_statementcover c JOIN ledger_providerstatement s ON s.id = c.statement_id JOIN ledger_hold h ON h.id = c.hold_id
+  FROM ledger_statementcover c JOIN ledger_providerstatement s ON s.id = c.statement_id
+  JOIN ledger_hold h ON h.id = c.hold_id
  WHERE c.statement_id = %s AND s.digest = decode(%s, 'hex') AND c.operation_id = ANY(%s)
 """
 
