@@ -121,8 +121,8 @@ class Stated:
     statement: str  # by which name it goes
     hold_id: str
     attempt_count: int  # that had been made; of a later attempt the statement says nothing
-    changed: bool = (
-        False  # whether the hold has another version by now: the statement was made on an older state
+    learnt_since: bool = (
+        False  # whether anything was learnt about the step since: it was kept on an older state
     )
 
 
@@ -264,7 +264,7 @@ def _of_stated(operation: Operation, step: Step, beside: Beside) -> Verdict | No
     against = contradicts_absence(step, hold)
     if against:
         return _refuse(Reason.FOUND, against)
-    if stated.changed or Answer.ABSENT_SEND_AGAIN not in answers_for(operation, hold):
+    if stated.learnt_since or Answer.ABSENT_SEND_AGAIN not in answers_for(operation, hold):
         return None
     return Verdict(VerdictKind.SEND, Reason.STATED_ABSENT, stated.statement)
 

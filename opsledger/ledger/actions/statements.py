@@ -118,7 +118,7 @@ def _keep(selection: Selection, said: Said, by: By, fed: bytes, here: Sequence[T
     StatementCover.objects.bulk_create(
         StatementCover(
             statement=kept, operation_id=one.operation_id, number=one.number, hold_id=one.hold_id,
-            hold_version=one.hold_version, attempt_count=one.attempt_count,
+            attempt_count=one.attempt_count,
         )
         for one in here
     )  # fmt: skip

@@ -115,7 +115,6 @@ class StatementCover(models.Model):
     operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="+", db_index=False)
     number = models.SmallIntegerField()  # of the step
     hold = models.ForeignKey(Hold, on_delete=models.PROTECT, related_name="+", db_index=False)
-    hold_version = models.IntegerField(null=True)  # that it was made on; null: kept before versions were
     attempt_count = models.IntegerField()  # that had been made
 
     class Meta:

@@ -71,7 +71,6 @@ class Target:
     """One hold of a selection with its step."""
 
     hold_id: UUID
-    hold_version: int
     position: int
     operation_id: UUID
     operation_text_id: str
@@ -92,7 +91,7 @@ class Target:
 
 
 _TARGETS = """
-SELECT i.hold_id, h.version AS hold_version, i.position, h.reason, h.facts,
+SELECT i.hold_id, i.position, h.reason, h.facts,
        h.version <> i.version OR h.closed_at IS NOT NULL AS changed, s.operation_id, h.operation_text_id,
        h.title, s.id AS step_id, s.number, s.attempt_count, s.identity, s.state, s.destination_id, s.destination_version_id,
        s.destination_slug, s.action, s.not_ours, r.idempotency_key,
@@ -124,7 +123,7 @@ def _target(row: Any, verb: Verb) -> Target:
         found=found(row.named, row.not_ours or (), json.loads(row.facts)),
     )
     return Target(
-        row.hold_id, row.hold_version, row.position, row.operation_id, row.operation_text_id, row.title,
+        row.hold_id, row.position, row.operation_id, row.operation_text_id, row.title,
         row.step_id, row.number, row.attempt_count, row.destination_id, row.destination_version_id, row.destination_slug,
         row.action, identity, sought,
     )  # fmt: skip

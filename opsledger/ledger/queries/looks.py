@@ -22,15 +22,16 @@ class Looks:
     failed: int = 0  # gave no (whole) answer: an error, access refused, not all pages
 
 
-def _words(words: Iterable[str]) -> str:
+def words_in_sql(words: Iterable[str]) -> str:
+    """Words of ours, as a list between the brackets of IN."""
     return ", ".join(f"'{word}'" for word in sorted(words))
 
 
 # Joined to a `ledger_step s`. A read for a decision is no look. Looks are few, and found by their step.
 LOOKS_ENDED = f"""
   LEFT JOIN LATERAL (
-       SELECT count(*) AS made, count(*) FILTER (WHERE v.says IN ({_words(FOUND_NOTHING)})) AS found_nothing,
-              count(*) FILTER (WHERE v.says IN ({_words(GAVE_NO_ANSWER)})) AS failed
+       SELECT count(*) AS made, count(*) FILTER (WHERE v.says IN ({words_in_sql(FOUND_NOTHING)})) AS found_nothing,
+              count(*) FILTER (WHERE v.says IN ({words_in_sql(GAVE_NO_ANSWER)})) AS failed
          FROM ledger_evidence v
         WHERE s.looked_at IS NOT NULL AND v.step_id = s.id AND v.kind = 'lookup' AND v.says <> 'read'
           AND v.received_at > coalesce(greatest(s.unknown_at, s.accepted_at), '-infinity')) looks ON true

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from opsledger.ledger import definitions, records
 from opsledger.ledger.queries import inbox, operations
+from opsledger.ledger.queries.looks import words_in_sql
 from opsledger.ledger.queries.operation_filter import OperationFilter
 from opsledger.ledger.records import Loaded
 from opsledger.ledger.replay_plan import (
@@ -29,6 +30,7 @@ from opsledger.ledger.replay_plan import (
 from opsledger.lib import collector
 from opsledger.lib.ids import new_id, public
 from opsledger.lib.named_rows import named_rows
+from opsledger.rules.matching import FOUND_NOTHING, GAVE_NO_ANSWER
 from opsledger.rules.next_step import protection_of
 from opsledger.rules.record import Step
 from opsledger.rules.replays import Beside, Reason, Stated, Verdict, VerdictKind, mark_of, verdict_of
@@ -213,8 +215,13 @@ SELECT i.operation_id, i.number, i.replay_id FROM ledger_replayitem i
 """
 
 
-_STATED = """
-SELECT c.operation_id, c.number, c.hold_id, c.attempt_count, coalesce(h.version <> c.hold_version, false) AS changed
+# Looks that found nothing say nothing against a statement. All else that was kept since, a person's word among it, was not
+# known to whoever kept it.
+_STATED = f"""
+SELECT c.operation_id, c.number, c.hold_id, c.attempt_count,
+       EXISTS (SELECT 1 FROM ledger_evidence v
+                WHERE v.operation_id = c.operation_id AND v.step_id = h.step_id AND v.received_at > s.made_at
+                  AND v.says NOT IN ({words_in_sql(FOUND_NOTHING | GAVE_NO_ANSWER)})) AS learnt_since
   FROM ledger_statementcover c JOIN ledger_providerstatement s ON s.id = c.statement_id
   JOIN ledger_hold h ON h.id = c.hold_id
  WHERE c.statement_id = %s AND s.digest = decode(%s, 'hex') AND c.operation_id = ANY(%s)
@@ -240,7 +247,7 @@ def besides_of(
 def _stated(ids: list[UUID], statement: StatementRef) -> dict[UUID, dict[int, Stated]]:
     found: dict[UUID, dict[int, Stated]] = {}
     for row in named_rows(_STATED, [statement.id, statement.digest, ids]):
-        stated = Stated(statement.name, str(row.hold_id), row.attempt_count, row.changed)
+        stated = Stated(statement.name, str(row.hold_id), row.attempt_count, row.learnt_since)
         found.setdefault(row.operation_id, {})[row.number] = stated
     return found
 
