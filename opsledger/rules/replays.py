@@ -121,9 +121,7 @@ class Stated:
     statement: str  # by which name it goes
     hold_id: str
     attempt_count: int  # that had been made; of a later attempt the statement says nothing
-    learnt_since: bool = (
-        False  # whether anything was learnt about the step since: it was kept on an older state
-    )
+    learnt_since: bool = False  # anything about the step; who kept the statement did not know it
 
 
 @dataclass(frozen=True, slots=True)
