@@ -94,7 +94,7 @@ class Scenes:
 
     def look(self, opened: Opened, *records: FoundRecord) -> None:
         step = self.desk.step(opened)
-        fact = LookupFact(LookupStatus.RECORDS, records)
+        fact = LookupFact(LookupStatus.RECORDS, records, searched=True)
         evidence = self.evidence(1, step.destination_slug, "", "", kind="lookup")
         record_looks(
             [

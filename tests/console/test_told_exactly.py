@@ -56,7 +56,7 @@ def look_in_vain(scenes: Scenes, opened: Opened, status: LookupStatus = LookupSt
                 step.destination_id,
                 identity,
                 told,
-                LookupFact(status),
+                LookupFact(status, searched=True),
                 evidence,
                 f"destination:{evidence.origin}",
                 KnownBy.LOOKUP,

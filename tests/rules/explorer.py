@@ -89,6 +89,7 @@ class Scenario:
     replays: bool = False
     states: bool = False  # its replays come with a provider's statement that it did not happen, true or not
     vanishes: bool = False  # a record that a lookup found may be deleted by a colleague
+    names: bool = False  # a reply may name the record that exists, and say nothing else (409)
     overlaps: bool = False  # lookups take time; things happen while one is under way
     taken: bool = False  # the references that its replies name belong to another operation
     not_after: float | None = None
@@ -282,7 +283,7 @@ class Walk:
         shape, before = self.policies[number].profile, node.peers[number - 1]
         if before.revision != step.revision:  # another key
             before = replace(before, revision=step.revision, key_seen=None)
-        for how, peer in sends(before, shape, node.tick, few=few):
+        for how, peer in sends(before, shape, node.tick, few=few, names=self.scenario.names):
             event = Event(f"step {number} is sent: {how}", "claim", number)
             yield event, self._moved(node, after, number, peer)
 
@@ -305,6 +306,8 @@ class Walk:
             keyed = self.policies[step.number].profile.protection.kind is not ProtectionKind.NONE
             taken_by = "op-7" if self.scenario.taken and step.number == 1 else None
             return Finding(outcome, by, reference=reference, settles_earlier=keyed, taken_by=taken_by)
+        if kind == "named":
+            return Finding(Outcome.UNKNOWN, by, reference=reference)
         if kind == "error":
             return Finding(Outcome.UNKNOWN, by, answered_with_error=True)
         if kind == "not_sent":
@@ -736,6 +739,9 @@ SCENARIOS = (
         cancels=True,
         performer=Performer.AUTOMATION,
         steps=1,
+    ),
+    Scenario(
+        "named by the destination, then gone", _BOTH, vanishes=True, names=True, steps=1, sends_few=True
     ),
     Scenario("replayed, final effect by report", _REPORTED_KEYED, replays=True, accepted_is_enough=True),
     Scenario("stated not to have happened", recovers=False, replays=True, states=True, sends_few=True),

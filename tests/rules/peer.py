@@ -47,11 +47,16 @@ class Peer:
 # Sending
 
 
-def sends(peer: Peer, shape: ActionProfile, tick: int, *, few: bool) -> Iterator[tuple[str, Peer]]:
-    """All ways in which one send may go. `few`: only that it acts, or that it is lost."""
+def sends(
+    peer: Peer, shape: ActionProfile, tick: int, *, few: bool, names: bool = False
+) -> Iterator[tuple[str, Peer]]:
+    """All ways in which one send may go. `few`: only that it acts, or that it is lost. `names`: a reply may name the
+    record and say nothing else."""
     made, reference = _made(peer, shape, tick)
     yield "it acts", _answering(made, f"done:{reference}")
     yield "it is lost on the way", _answering(peer, "error")
+    if names:
+        yield "it acts, and its record is only named", _answering(made, f"named:{reference}")
     if few:
         return
     yield "it acts, and answers with an error", _answering(made, "error")
