@@ -108,26 +108,44 @@ UPDATE ledger_destination d SET send_tokens = d.send_tokens + x.count
 def claim_sends(
     limit: int, *, worker: str, trial_every_seconds: float = TRIAL_EVERY_SECONDS
 ) -> list[ClaimedSend]:
-    """Opens at most `limit` attempts. They are committed when this returns: only then may a byte leave (law 1)."""
+    """Opens at most `limit` attempts. They are committed when this returns: only then may a byte leave (law 1).
+
+    1. Room is taken at the destinations that have something due and may be sent to.
+    2. The attempts are opened. What was stopped in between is left alone, however long this was held up.
+    3. Room that was not used is given back.
+    """
     room = _take_room(limit, trial_every_seconds) if limit > 0 else {}
     if not room:
         return []
-    asked = {
+    rows: list[ClaimedSend] = []
+    try:
+        rows = _open_attempts(room, limit, worker)
+    finally:
+        _give_back(room, rows)
+    return rows
+
+
+def _open_attempts(room: Mapping[UUID, _Room], limit: int, worker: str) -> list[ClaimedSend]:
+    with _of_its_own():
+        return _fetch(_claimed_sends, "claim_sends", _asked(room, limit, worker))
+
+
+def _asked(room: Mapping[UUID, _Room], limit: int, worker: str) -> dict[str, str]:
+    document = {
         "most": limit,
         "worker": worker,
         "actor": f"worker:{worker}",
         "room": [
-            {"destination_id": str(one), "count": given.count, "failing": given.failing}
+            {
+                "destination_id": str(one),
+                "count": given.count,
+                "failing": given.failing,
+                "trial_at": given.trial_at and given.trial_at.isoformat(),
+            }
             for one, given in room.items()
         ],
     }
-    rows: list[ClaimedSend] = []
-    try:
-        with _of_its_own():
-            rows = _fetch(_claimed_sends, "claim_sends", {"asked": json.dumps(asked)})
-    finally:
-        _give_back(room, rows)
-    return rows
+    return {"asked": json.dumps(document)}
 
 
 def _claimed_sends(cursor: Cursor[Any]) -> Callable[[Sequence[Any]], ClaimedSend]:
@@ -147,13 +165,14 @@ _OF_PLAIN = len(Plain._fields)
 class _Room:
     count: int
     failing: bool
+    trial_at: datetime | None  # the circuit is open, and this is the trial that it has
 
 
 def _take_room(limit: int, trial_every_seconds: float) -> dict[UUID, _Room]:
     """How many sends each destination may be given now, by its rate and its limit in flight."""
     with connection.cursor() as cursor:
         cursor.execute(statement("claim_room"), {"limit": limit, "trial_every_seconds": trial_every_seconds})
-        return {row[0]: _Room(row[1], row[2]) for row in cursor.fetchall()}
+        return {row[0]: _Room(row[1], row[2], row[3]) for row in cursor.fetchall()}
 
 
 def _give_back(room: dict[UUID, _Room], rows: list[ClaimedSend]) -> None:

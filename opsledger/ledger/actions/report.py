@@ -157,15 +157,19 @@ def _refuse_claim(loaded: Loaded, step: StepRecord) -> None:
         raise NotClaimable(reason, step.state.value, step.reference, following)
 
 
+_STOPPED = """
+SELECT coalesce(d.paused_at, d.access_refused_at, d.circuit_opened_at) IS NOT NULL OR NOT w.sending
+  FROM ledger_destination d CROSS JOIN ledger_sendingswitch w
+ WHERE d.definition_id = %s FOR SHARE OF w FOR KEY SHARE OF d
+"""
+
+
 def _is_stopped(destination_id: UUID) -> bool:
+    """Nothing stops it any more until the claim is committed: whoever would waits for that (as in claim_sends.sql)."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT coalesce(paused_at, access_refused_at, circuit_opened_at) IS NOT NULL"
-            " OR NOT (SELECT sending FROM ledger_sendingswitch) FROM ledger_destination WHERE definition_id = %s",
-            [destination_id],
-        )
+        cursor.execute(_STOPPED, [destination_id])
         row = cursor.fetchone()
-        return bool(row and row[0])
+    return row is None or bool(row[0])
 
 
 # Leases

@@ -1,5 +1,7 @@
 -- How many sends each destination may be given now: its rate (a bucket that holds one second's worth) and its limit in
--- flight. A clock that was set back fills no bucket and empties none. While its circuit is open one step may try it now and then. What is taken here and not used is given back.
+-- flight. A clock that was set back fills no bucket and empties none. While its circuit is open one step may try it now and
+-- then; `circuit_trial_at` is then the name of this trial. What is taken here and not used is given back.
+-- Whether anything may be sent at all is asked here so that nothing is taken in vain; claim_sends.sql decides it.
 -- A statement of its own, so that its rows are locked for a moment only, in the order of their ids (else two claims over
 -- several destinations block each other). Its commit does not wait for the disk: a server that crashes forgets at most how
 -- full a bucket was a moment ago.
@@ -32,4 +34,4 @@ UPDATE ledger_destination d
                                THEN now() + %(trial_every_seconds)s * interval '1 second' END
   FROM given
  WHERE d.definition_id = given.definition_id AND (d.circuit_opened_at IS NULL OR d.circuit_trial_at <= now())
-RETURNING d.definition_id, given.count, d.failures_in_a_row > 0, set_config('synchronous_commit', 'off', true)
+RETURNING d.definition_id, given.count, d.failures_in_a_row > 0, d.circuit_trial_at, set_config('synchronous_commit', 'off', true)

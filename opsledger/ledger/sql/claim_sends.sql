@@ -1,5 +1,9 @@
 -- Claims steps whose turn to be sent has come: at most one per operation, at most `limit`, and of each destination at most
 -- the room that it has (claim_room.sql).
+-- 0. open: the destinations to which something may be sent now. However long ago the room was taken, what was stopped since is
+--    not sent to: sending is on, the destination neither paused nor refused, its circuit closed, or this the trial that it has.
+--    The switch's row and the destinations' are locked until this commits. Who stops them locks them FOR UPDATE, and so returns
+--    when no claim is under way that has not seen the stop; claims do not wait for each other (room takes NO KEY UPDATE).
 -- 1. due: what the plan says, per destination, oldest first; one destination's backlog hides no other's. Read without locks.
 -- 2. picked: their operations' rows, locked in the order of their ids; locked ones are somebody else's turn. What is too late
 --    is left to the sweep, unless a person said that it goes all the same.
@@ -15,19 +19,29 @@
 WITH asked AS MATERIALIZED (
     SELECT * FROM json_to_record(%(asked)s::json) AS x(most integer, actor text, worker text, room json)
 ), room AS MATERIALIZED (
-    SELECT x.* FROM asked, json_to_recordset(asked.room) AS x(destination_id uuid, count integer, failing boolean)
+    SELECT x.* FROM asked, json_to_recordset(asked.room)
+                                AS x(destination_id uuid, count integer, failing boolean, trial_at timestamptz)
+), open AS MATERIALIZED (
+    SELECT room.destination_id, room.count
+      FROM room
+      JOIN ledger_destination d ON d.definition_id = room.destination_id
+      JOIN ledger_sendingswitch w ON w.sending
+     WHERE d.paused_at IS NULL AND d.access_refused_at IS NULL
+       AND (d.circuit_opened_at IS NULL OR d.circuit_trial_at = room.trial_at)
+     ORDER BY d.definition_id
+       FOR SHARE OF w FOR KEY SHARE OF d
 ), due AS MATERIALIZED (
     SELECT DISTINCT ON (s.operation_id) s.operation_id, s.id, s.revision, s.act_at, s.lateness_waived,
-           room.destination_id, room.count
-      FROM room
+           open.destination_id, open.count
+      FROM open
      CROSS JOIN LATERAL (
            SELECT s.operation_id, s.id, s.revision, s.act_at, s.lateness_waived
              FROM ledger_step s
-            WHERE s.destination_id = room.destination_id AND s.act = 'send' AND s.act_at <= now()
+            WHERE s.destination_id = open.destination_id AND s.act = 'send' AND s.act_at <= now()
               AND (s.send_until IS NULL OR s.send_until > now())
               AND s.tries_used < s.tries_max + s.tries_extra
             ORDER BY s.act_at
-            LIMIT room.count * 4) s
+            LIMIT open.count * 4) s
      ORDER BY s.operation_id, s.act_at
 ), picked AS MATERIALIZED (
     SELECT o.id, CASE WHEN o.attempt_count = 0 THEN o.not_after END AS not_after
