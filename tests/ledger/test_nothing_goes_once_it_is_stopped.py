@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
 import psycopg
 import pytest
-from django.db import connection, transaction
+from django.db import connection, connections, transaction
 
 from opsledger.engine.loading import read_files
 from opsledger.ledger.actions import claim, report
@@ -29,6 +30,7 @@ from opsledger.ledger.sql import statement
 from opsledger.local.postgres import Urls
 from tests.api.blocked import behind, behind_ours
 from tests.desk import AUTOMATION, DEFINITIONS, Desk
+from tests.lock_waits import until_waiting
 from tests.replaying import by_owner, unknown
 
 CLASSIC, NEIGHBOUR = "crm_classic", "crm"
@@ -171,17 +173,17 @@ HALF_DONE = {
 
 @pytest.mark.parametrize("stopping", HALF_DONE.values(), ids=HALF_DONE.keys())
 @pytest.mark.parametrize("place", ["the engine", "an automation"])
-def test_a_claim_waits_for_a_stop_that_is_half_done(
+def test_a_claim_that_began_before_a_stop_was_committed_sees_it_all_the_same(
     desk: Desk, database_urls: Urls, place: str, stopping: str
 ) -> None:
-    """It began before the stop was committed, and sees it all the same."""
     opened = desk.open("classic_follow_up")
     room = claim._take_room(5, 30.0)
 
+    table = stopping.split()[1]
+
     def half_done(holder: psycopg.Connection) -> None:
-        """As the actions do it: the row is locked first."""
-        holder.execute("SELECT FROM ledger_sendingswitch FOR UPDATE" if "switch" in stopping else
-                       "SELECT FROM ledger_destination WHERE slug = 'crm_classic' FOR UPDATE")  # fmt: skip
+        """With a lock that the claim waits for when it has begun to read."""
+        holder.execute(f"SELECT FROM {table} FOR UPDATE")  # type: ignore[call-overload]
         holder.execute(stopping)  # type: ignore[call-overload]
 
     def claimed() -> object:
@@ -207,6 +209,29 @@ def test_claims_do_not_wait_for_each_other(desk: Desk, database_urls: Urls) -> N
 
     assert [attempts(one) for one in (first, second)] == [1, 1]
     assert len(claimed) == 1
+
+
+@stops
+def test_a_stop_is_not_kept_waiting_by_claims_that_come_after_it(
+    desk: Desk, database_urls: Urls, stop: Stop
+) -> None:
+    first, second = desk.open("classic_follow_up"), desk.open("classic_follow_up")
+    room = claim._take_room(5, 30.0)
+    rival = threading.Thread(target=lambda: (stop(desk), connections.close_all()))
+
+    with (
+        psycopg.connect(database_urls.superuser) as before,
+        psycopg.connect(database_urls.superuser) as after,
+    ):
+        claiming(room, most=1)(before)
+        rival.start()
+        until_waiting(1, [rival])
+        claiming(room)(after)
+        before.commit()
+        rival.join(timeout=20)
+        assert not rival.is_alive(), "the stop waits for a claim that came after it"
+
+    assert sorted(attempts(one) for one in (first, second)) == [0, 1]
 
 
 # Circuits: one trial now and then

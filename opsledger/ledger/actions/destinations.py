@@ -14,6 +14,7 @@ from opsledger.ledger import assignment
 from opsledger.ledger.actions.claim import TRIAL_EVERY_SECONDS
 from opsledger.ledger.actions.deciding import By, Refused, Stale, check_reason
 from opsledger.ledger.actions.offers import begin_offers_anew
+from opsledger.ledger.actions.stops import wait_for_claims
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Destination, Hold
 from opsledger.lib.ids import new_id
@@ -40,20 +41,31 @@ class DestinationChanged(Exception):
 def settle_pause(destination_id: UUID, version: int, reason: str, by: By) -> bool:
     """A person stops sending to a destination. False when it was paused already.
 
+    Returns when no claim is under way that has not seen it. What is in flight by then ends as it ends.
     `version`: of the destination, as it was read; another one by now is DestinationChanged.
     """
     check_reason(reason)
     with transaction.atomic(durable=True):
-        row = Destination.objects.select_for_update(of=("self",)).get(pk=destination_id)
+        row = _locked(destination_id)
         if row.version != version:
             raise DestinationChanged
         kept: dict[str, object] = {"reason": keep_text(destination_id, reason), "version": version}
-        return _stop(destination_id, HoldReason.PAUSED, by.actor, kept)
+        stopped = _stop(destination_id, HoldReason.PAUSED, by.actor, kept)
+    wait_for_claims(destination_id)
+    return stopped
+
+
+def _locked(destination_id: UUID) -> Destination:
+    """FOR NO KEY UPDATE: against every other writer, and without waiting for claims (stops.py)."""
+    return Destination.objects.select_for_update(of=("self",), no_key=True).get(pk=destination_id)
 
 
 def record_access_refused(destination_id: UUID) -> bool:
     """401, or a 403 that means it: sending to this destination stops, one hold for all."""
-    return _stop(destination_id, HoldReason.ACCESS_REFUSED, "engine", {})
+    stopped = _stop(destination_id, HoldReason.ACCESS_REFUSED, "engine", {})
+    if stopped:
+        wait_for_claims(destination_id)
+    return stopped
 
 
 def record_reachability(
@@ -79,7 +91,8 @@ def record_reachability(
             failures = cursor.fetchone()[0]
         if failures >= CIRCUIT_FAILURES_MAX:
             facts: dict[str, object] = {"failures_in_a_row": failures}
-            _stop(destination_id, HoldReason.CIRCUIT_OPEN, "engine", facts, trial_every_seconds)
+            if _stop(destination_id, HoldReason.CIRCUIT_OPEN, "engine", facts, trial_every_seconds):
+                wait_for_claims(destination_id)
 
 
 def _with_failures(destination_ids: set[UUID]) -> list[UUID]:
@@ -103,7 +116,7 @@ def _stop(
 ) -> bool:
     column = _COLUMN[reason]
     with transaction.atomic():
-        row = Destination.objects.select_for_update(of=("self",)).get(pk=destination_id)
+        row = _locked(destination_id)
         if getattr(row, column) is not None:
             return False
         now = database_now()
@@ -145,7 +158,7 @@ def settle_resume(hold_id: UUID, version: int, rate_per_second: float, reason: s
         hold = Hold.objects.get(pk=hold_id)
         if hold.destination_id is None:
             raise Refused("This hold is not about a destination.")
-        Destination.objects.select_for_update(of=("self",)).get(pk=hold.destination_id)
+        _locked(hold.destination_id)
         hold.refresh_from_db()
         if hold.version != version or hold.closed_at is not None:
             raise Stale(hold)

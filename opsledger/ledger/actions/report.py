@@ -160,12 +160,12 @@ def _refuse_claim(loaded: Loaded, step: StepRecord) -> None:
 _STOPPED = """
 SELECT coalesce(d.paused_at, d.access_refused_at, d.circuit_opened_at) IS NOT NULL OR NOT w.sending
   FROM ledger_destination d CROSS JOIN ledger_sendingswitch w
- WHERE d.definition_id = %s FOR SHARE OF w FOR KEY SHARE OF d
+ WHERE d.definition_id = %s FOR KEY SHARE OF d, w
 """
 
 
 def _is_stopped(destination_id: UUID) -> bool:
-    """Nothing stops it any more until the claim is committed: whoever would waits for that (as in claim_sends.sql)."""
+    """Who stops it from now on returns when the claim has ended (as in claim_sends.sql)."""
     with connection.cursor() as cursor:
         cursor.execute(_STOPPED, [destination_id])
         row = cursor.fetchone()

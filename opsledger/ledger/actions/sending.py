@@ -11,6 +11,7 @@ from opsledger.journal.append import Line, append, body, keep_text
 from opsledger.ledger.actions.change import Change, change
 from opsledger.ledger.actions.deciding import check_reason
 from opsledger.ledger.actions.offers import begin_offers_anew
+from opsledger.ledger.actions.stops import wait_for_claims
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import SENDING_ID, SendingSwitch
 from opsledger.ledger.records import Loaded
@@ -24,22 +25,26 @@ BATCH = 200
 
 
 def switch_sending(sending: bool, *, reason: str, by: str) -> None:
-    """Turns all sending off or on. Claims read the switch; what is in flight ends as it ends.
+    """Turns all sending off or on. Refused without a reason.
 
-    The row and the line of its chain are written together. Refused without a reason.
+    1. Before it goes on, offers begin anew.
+    2. The row and the line of its chain are written together.
+    3. Off: returns when no claim is under way that has not seen it. What is in flight by then ends as it ends.
     """
     check_reason(reason)
     kept = projection(reason)
     if sending and not SendingSwitch.objects.get(pk=1).sending:
         begin_offers_anew(None)
     with transaction.atomic(durable=True):
-        was = SendingSwitch.objects.select_for_update().get(pk=1).sending
+        was = SendingSwitch.objects.select_for_update(no_key=True).get(pk=1).sending
         facts = {"sending": sending, "was": was, "reason": keep_text(SENDING_ID, kept)}
         SendingSwitch.objects.filter(pk=1).update(
             sending=sending, reason=kept, changed_by=by, changed_at=database_now()
         )
         kind = "sending_on" if sending else "sending_off"
         append([Line("sending", SENDING_ID, kind, by, body(facts))])
+    if not sending:
+        wait_for_claims(None)
 
 
 def record_restored(until: datetime, *, actor: str) -> int:
