@@ -115,10 +115,17 @@ def _what(line: AuditLine) -> str:
     if line.body.get("content_number") or (line.subject_kind == "content" and line.body.get("number")):
         number = line.body.get("content_number") or line.body["number"]
         return _("content version %(number)s") % {"number": number}
+    if line.kind == "recovery_changed":
+        return " · ".join(_recovery_words(name, on) for name, on in line.body["recovers"].items())
     if line.body.get("version") and line.subject_kind == "definition":
         return _("version %(number)s") % {"number": line.body["version"]}
     what = str(line.body.get("what", ""))
     return revealed_words(what) if line.kind == "revealed" else what
+
+
+def _recovery_words(action: str, on: bool) -> str:
+    words = _("%(action)s on") if on else _("%(action)s off")
+    return words % {"action": action}
 
 
 def _became(line: AuditLine) -> str:

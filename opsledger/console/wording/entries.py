@@ -49,6 +49,7 @@ ENTRY_WORDS: Mapping[str, str] = {
     "sending_off": noop("All sending turned off"),
     "sending_on": noop("All sending turned on"),
     "definition_loaded": noop("Definition loaded"),
+    "recovery_changed": noop("Automatic recovery turned on or off"),
     "backup_restored": noop("Backup restored"),
     "replayed": noop("Step begun by a replay"),
     "replay_started": noop("Replay started"),

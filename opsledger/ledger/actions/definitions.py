@@ -11,10 +11,10 @@ from django.db import connection, transaction
 
 from opsledger.journal.append import Line, append, body
 from opsledger.ledger import definitions
+from opsledger.ledger.actions.recoveries import ask_where_nothing_recovers, follow_definition_here
 from opsledger.ledger.clock import database_now
-from opsledger.ledger.models import Definition, DefinitionVersion, Destination, Recovery
+from opsledger.ledger.models import Definition, DefinitionVersion, Destination
 from opsledger.lib.recent import Recent
-from opsledger.rules.definition_types import Recovery as DeclaredRecovery
 from opsledger.rules.definitions import (
     DestinationDefinition,
     SourceDefinition,
@@ -36,37 +36,53 @@ class Loaded:
 
 
 def load(team_id: UUID, wanted: Sequence[AnyDefinition], *, actor: str) -> list[Loaded]:
-    """Stores each definition's version, in one transaction. The caller has validated them (rules.definitions)."""
+    """Stores each definition's version, in one transaction. The caller has validated them (rules.definitions).
+
+    What a destination's definition says besides is taken over from the newest one: its limits, what recovers by itself.
+    """
     with transaction.atomic(durable=True):
         answers = [
             _load_one(team_id, one, actor) for one in sorted(wanted, key=lambda d: (kind_of(d), d.slug))
         ]
     forget_current()
+    slugs = [one.slug for one in wanted if isinstance(one, DestinationDefinition)]
+    if slugs:
+        ask_where_nothing_recovers(
+            Destination.objects.filter(team_id=team_id, slug__in=slugs).values_list("pk", flat=True)
+        )
     return answers
 
 
 def _load_one(team_id: UUID, wanted: AnyDefinition, actor: str) -> Loaded:
-    kind, text = kind_of(wanted), canonical_json(to_json(wanted))
-    digest = hashlib.sha256(text.encode()).digest()
+    kind = kind_of(wanted)
     Definition.objects.bulk_create(
         [Definition(team_id=team_id, kind=kind, slug=wanted.slug)], ignore_conflicts=True
     )
     definition = Definition.objects.select_for_update(of=("self",)).get(
         team_id=team_id, kind=kind, slug=wanted.slug
     )
-    newest = definition.versions.order_by("-number").first()
     if isinstance(wanted, DestinationDefinition):
         _destination(definition, wanted)
+    loaded = _version(definition, wanted, actor)
+    if isinstance(wanted, DestinationDefinition):
+        follow_definition_here(definition.pk, wanted, actor)
+    return loaded
+
+
+def _version(definition: Definition, wanted: AnyDefinition, actor: str) -> Loaded:
+    text = canonical_json(to_json(wanted))
+    digest = hashlib.sha256(text.encode()).digest()
+    newest = definition.versions.order_by("-number").first()
     if newest is not None and bytes(newest.digest) == digest:
-        return Loaded(kind, wanted.slug, newest.number, False)
+        return Loaded(definition.kind, definition.slug, newest.number, False)
     number = newest.number + 1 if newest else 1
     version = DefinitionVersion.objects.create(
         definition=definition, number=number, digest=digest, body=text, loaded_at=database_now()
     )
     Definition.objects.filter(pk=definition.pk).update(current=version)
-    facts = {"kind": kind, "slug": wanted.slug, "version": number, "digest": digest.hex()}
+    facts = {"kind": definition.kind, "slug": definition.slug, "version": number, "digest": digest.hex()}
     append([Line("definition", definition.pk, "definition_loaded", actor, body(facts))])
-    return Loaded(kind, wanted.slug, number, True)
+    return Loaded(definition.kind, definition.slug, number, True)
 
 
 def _destination(definition: Definition, wanted: DestinationDefinition) -> None:
@@ -84,20 +100,6 @@ def _destination(definition: Definition, wanted: DestinationDefinition) -> None:
     Destination.objects.filter(pk=definition.pk).update(
         sends_per_second=wanted.sends_per_second, in_flight_max=wanted.max_in_flight
     )
-    for name, action in wanted.actions.items():
-        if action.automatic_recovery is DeclaredRecovery.NOT_DRILLED:
-            Recovery.objects.bulk_create(
-                [
-                    Recovery(
-                        destination_id=definition.pk,
-                        action=name,
-                        enabled=True,
-                        drilled=False,
-                        changed_at=database_now(),
-                    )
-                ],
-                ignore_conflicts=True,  # an owner's later choice stands
-            )
 
 
 # What is current, for intake
