@@ -6,10 +6,12 @@ import hashlib
 import json
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 from uuid import UUID
 
 from opsledger.ledger.models import DefinitionVersion
 from opsledger.rules.content import needs_approval, shows_content
+from opsledger.rules.definition_types import lease_seconds_of
 from opsledger.rules.definitions import (
     DestinationDefinition,
     SourceDefinition,
@@ -65,6 +67,21 @@ def asks_for(workflow_version_id: UUID, number: int, destination_version_id: UUI
     return Asks(shows_content(action), needs_approval(words, step, action))
 
 
+class Limits(NamedTuple):
+    """How far a claim of a step may go; its row keeps them, so that a claim reads that row only."""
+
+    tries_max: int
+    lease_seconds: float
+    total_seconds: float
+
+
+@lru_cache(maxsize=4096)
+def limits_of(workflow_version_id: UUID, number: int, destination_version_id: UUID) -> Limits:
+    step = workflow(workflow_version_id).steps[number - 1]
+    profile = destination(destination_version_id).actions[step.action].profile
+    return Limits(profile.retries.tries_max, lease_seconds_of(step, profile), profile.timing.total_seconds)
+
+
 def sensitive_fields(version_id: UUID, action: str) -> tuple[str, ...]:
     """Fields of the action's request that are shown masked."""
     return destination(version_id).actions[action].sensitive
@@ -85,3 +102,4 @@ def forget_parsed() -> None:
     _parsed.cache_clear()
     request.cache_clear()
     asks_for.cache_clear()
+    limits_of.cache_clear()

@@ -170,6 +170,11 @@ class StepDefinition:
     longest_seconds: int = 3600  # and how far heartbeats may stretch it
 
 
+def lease_seconds_of(step: StepDefinition, profile: ActionProfile) -> float:
+    """How long one claim of the step lasts: the workflow says it for automations, the destination for the engine."""
+    return step.lease_seconds if step.performer is Performer.AUTOMATION else profile.timing.lease_seconds
+
+
 @dataclass(frozen=True, slots=True)
 class WorkflowDefinition:
     slug: str

@@ -26,7 +26,7 @@ from opsledger.rules.content import content_part
 from opsledger.rules.fold import opened
 from opsledger.rules.identity import canonical_json, operation_digest, step_identity
 from opsledger.rules.next_step import Policy, Rendered
-from opsledger.rules.record import Operation, Performer, Step
+from opsledger.rules.record import Operation, Step
 from opsledger.rules.rendering import render_text
 from opsledger.rules.settling import Moment, settled
 
@@ -203,8 +203,7 @@ def _common_step(one: NewOperation, step: Step) -> dict[str, Any]:
     """What a step that has just come to rest can say; everything else of its row is as for every new step."""
     words = definitions.workflow(one.workflow_version_id).steps[step.number - 1]
     definition_id, version_id = one.destinations[step.number]
-    profile = definitions.destination(version_id).actions[step.action].profile
-    by_automation = step.performer is Performer.AUTOMATION
+    limits = definitions.limits_of(one.workflow_version_id, step.number, version_id)
     return {
         "number": step.number,
         "name": step.name,
@@ -218,9 +217,7 @@ def _common_step(one: NewOperation, step: Step) -> dict[str, Any]:
         "approval_needed": step.approval_needed,
         "content_number": step.content_number,
         "act": step.act,
-        "tries_max": profile.retries.tries_max,
-        "lease_seconds": words.lease_seconds if by_automation else profile.timing.lease_seconds,
-        "total_seconds": profile.timing.total_seconds,
+        **limits._asdict(),
     }
 
 

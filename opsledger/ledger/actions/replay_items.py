@@ -16,7 +16,7 @@ from uuid import UUID
 
 from django.db import InterfaceError, OperationalError, connection, transaction
 
-from opsledger.ledger import definitions
+from opsledger.ledger.actions.binding import bind
 from opsledger.ledger.actions.change import Change, NewEvidence, change_here
 from opsledger.ledger.actions.record import statement_evidence
 from opsledger.ledger.actions.replay_stops import paused_without_right_here
@@ -283,10 +283,9 @@ def _turns(items: Iterable[Any]) -> dict[UUID, _Turn]:
     return turns
 
 
-_BOUND = "SELECT action, destination_version_id FROM ledger_step WHERE id = %s"
-_REBIND = """
-UPDATE ledger_step SET destination_version_id = %s, tries_max = %s, lease_seconds = %s, total_seconds = %s
- WHERE id = %s AND request_digest IS NULL AND attempt_count = 0
+_BOUND = """
+SELECT s.number, s.destination_version_id, o.workflow_version_id
+  FROM ledger_step s JOIN ledger_operation o ON o.id = s.operation_id WHERE s.id = %s
 """
 
 
@@ -297,7 +296,7 @@ def _rebind(turns: Iterable[_Turn]) -> None:
             if item.rebound_to_id is None:
                 continue
             before = named_rows(_BOUND, [item.step_id])[0]
-            if _bind(item.step_id, before.action, item.rebound_to_id):
+            if bind(item.step_id, before.number, before.workflow_version_id, item.rebound_to_id):
                 turn.rebound[item.number] = _number_of(item.rebound_to_id)
                 turn.bound_before[item.step_id] = before.destination_version_id
 
@@ -308,22 +307,8 @@ def _bind_back(turns: Iterable[_Turn]) -> None:
         for move in turn.moves:
             before = turn.bound_before.get(move.item.step_id)
             if move.state == "skipped" and before is not None:
-                _bind(move.item.step_id, named_rows(_BOUND, [move.item.step_id])[0].action, before)
-
-
-def _bind(step_id: UUID, action: str, version_id: UUID) -> bool:
-    profile = definitions.destination(version_id).actions[action].profile
-    timing = profile.timing
-    with connection.cursor() as cursor:
-        values: list[Any] = [
-            version_id,
-            profile.retries.tries_max,
-            timing.lease_seconds,
-            timing.total_seconds,
-            step_id,
-        ]
-        cursor.execute(_REBIND, values)
-        return bool(cursor.rowcount)
+                now = named_rows(_BOUND, [move.item.step_id])[0]
+                bind(move.item.step_id, now.number, now.workflow_version_id, before)
 
 
 def _number_of(version_id: UUID) -> int:

@@ -155,7 +155,9 @@ def _item(whole: Loaded, step: Step, beside: Beside, now: datetime, known: _Know
     recorded_with = whole.destination_version_ids[number]
     newer = None
     if verdict.kind is VerdictKind.BEHIND and verdict.runs:
-        newer = newer_version(step, whole.destination_ids[number], recorded_with, known.current)
+        newer = newer_version(
+            step, whole.workflow_version_id, whole.destination_ids[number], recorded_with, known.current
+        )
     rebound = newer is not None and step.destination in known.newest
     runs_with = newer if newer is not None and rebound else recorded_with
     hold = whole.record.hold_on(number)
@@ -199,13 +201,26 @@ def bound_to(
 
 
 def newer_version(
-    step: Step, destination_id: UUID, recorded_with: UUID, current: Mapping[UUID, UUID]
+    step: Step,
+    workflow_version_id: UUID,
+    destination_id: UUID,
+    recorded_with: UUID,
+    current: Mapping[UUID, UUID],
 ) -> UUID | None:
-    """The newest version of the step's destination, where it is another one, knows the action, and can still be taken."""
+    """The newest version of the step's destination, where it is another one, knows the action, and can still be taken.
+
+    One whose request shows content where the other shows none, or the other way round, is for new operations only: which
+    content is shown, and who approves it, is settled when an operation is recorded.
+    """
     newest = current.get(destination_id, recorded_with)
     if newest == recorded_with or step.request_digest is not None or step.attempts:
         return None
-    return newest if step.action in definitions.destination(newest).actions else None
+    if step.action not in definitions.destination(newest).actions:
+        return None
+    asks, would_ask = (
+        definitions.asks_for(workflow_version_id, step.number, one) for one in (recorded_with, newest)
+    )
+    return newest if asks == would_ask else None
 
 
 _REPLACED = "SELECT replaces_id, operation_id FROM ledger_operation WHERE replaces_id = ANY(%s)"
