@@ -107,10 +107,10 @@ def test_a_definition_that_shows_other_content_is_for_new_operations_only(
     (files.folder / "branch_follow_up.toml").unlink()  # sends the same message, and has no content
     files.load("campaign_follow_up.toml", lambda text: text + CONTENT)
     if turn != SHOWS:
-        files.load("mail.toml", lambda text: text.replace(*SHOWS))
+        files.load("mail.toml", lambda text: text.replace(*SHOWS, 1))
     opened = rejected(desk, "campaign_follow_up")
     before = desk.step(opened, 2)
-    files.load("mail.toml", lambda text: text.replace(*turn))
+    files.load("mail.toml", lambda text: text.replace(*turn, 1))
     assert Definition.objects.get(slug="mail").current_id != before.destination_version_id
 
     plan = planned(desk, [opened], newest=frozenset({"mail"}))
