@@ -35,6 +35,7 @@ from opsledger.rules.rendering import CompiledRequest, Missing
 # What stands for own values while a mould is made. No text that a line holds can be mistaken for one: a name has no NUL.
 _AT = datetime(1, 1, 1, tzinfo=UTC)
 _DIGEST, _REQUEST = "\0digest\0", "\0request\0"
+_NAMED = {"event": "\0event\0", "replaces": "\0replaces\0"}
 _MARKED = re.compile(r"\\u0000(-?[0-9]+)\\u0000", re.ASCII)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -61,7 +62,7 @@ class _Mould:
     state: str
     slug: str
     title: str  # its template
-    line: str  # the journal's, with %(at)s, %(digest)s and %(request)s
+    line: str  # the journal's, with %(at)s, %(digest)s, %(request)s, and %(event)s and %(replaces)s as whole parts
     steps: tuple[_StepMould, ...]
 
     def common_at(self, now: datetime) -> str:
@@ -117,7 +118,14 @@ class Casting:
             event_id=one.event_id,
             replaces=one.replaces,
             params=params,
-            line=mould.line % {"at": self._at, "digest": digest.hex(), "request": sent},
+            line=mould.line
+            % {
+                "at": self._at,
+                "digest": digest.hex(),
+                "request": sent,
+                "event": f'"event":"{one.event_id}",' if one.event_id else "",
+                "replaces": f'"replaces":"{one.replaces}",' if one.replaces else "",
+            },
             steps=tuple(steps),
         )
 
@@ -149,7 +157,7 @@ def _mould(kind: _Kind) -> _Mould | None:
         state=record.state,
         slug=loaded.workflow_slug,
         title=definitions.workflow(kind.workflow_version_id).title,
-        line=_pattern(first_line(one, record, _DIGEST)),
+        line=_pattern(first_line(one, record, _DIGEST, named=_NAMED)),
         steps=tuple(_step_mould(step, destinations[step.number][1]) for step in record.steps),
     )
 
@@ -181,4 +189,7 @@ def _pattern(line: str) -> str:
     pattern = line.replace("%", "%%").replace(_AT.isoformat(), "%(at)s")
     for mark, place in ((_DIGEST, "%(digest)s"), (_REQUEST, "%(request)s")):
         pattern = pattern.replace(mark.replace("\0", "\\u0000"), place)
+    for name, mark in _NAMED.items():  # never last: what follows is parted from it by its comma
+        part = f'"{name}":"{mark}",'.replace("\0", "\\u0000")
+        pattern = pattern.replace(part, f"%({name})s")
     return pattern

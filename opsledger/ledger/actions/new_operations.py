@@ -157,16 +157,28 @@ def row_of(one: NewOperation, loaded: Loaded) -> Row:
 
 
 def first_line(
-    one: NewOperation, record: Operation, digest: str, given: Mapping[str, Any] | None = None
+    one: NewOperation,
+    record: Operation,
+    digest: str,
+    given: Mapping[str, Any] | None = None,
+    *,
+    named: Mapping[str, str] | None = None,
 ) -> str:
-    """The body of the journal's first line. `given`: which rules gave its holds to whom."""
+    """The body of the journal's first line. `given`: which rules gave its holds to whom; `named` stands in for what it names."""
     shown = (
         {"content": str(one.content.id), "content_named": one.content.named}
         if one.content is not None
         else {}
     )
     workflow = definitions.workflow(one.workflow_version_id)
-    return body({"digest": digest, "workflow": workflow.slug, **shown, **(given or {}), **opened(record)})
+    facts = {"digest": digest, "workflow": workflow.slug, **shown, **(named_by(one) if named is None else named)}
+    return body({**facts, **(given or {}), **opened(record)})
+
+
+def named_by(one: NewOperation) -> dict[str, str]:
+    """The event that it was recorded for and the operation that it replaces, where there are any."""
+    others = {"event": one.event_id, "replaces": one.replaces}
+    return {name: str(other) for name, other in others.items() if other is not None}
 
 
 def content_part_of(one: NewOperation) -> bytes:
