@@ -7,7 +7,8 @@ from uuid import UUID
 
 from people import person
 
-from opsledger.accounts.models import Membership, Person
+from opsledger.accounts.actions import grant_role
+from opsledger.accounts.models import Person
 from opsledger.accounts.permissions import Role
 from opsledger.ledger.actions.approve import Approved, settle_approval, settle_revision_approval
 from opsledger.ledger.actions.content import OpenedVersion
@@ -72,7 +73,7 @@ def email(by: By) -> str:
 
 def member(desk: Desk, name: str, role: Role) -> By:
     made = person(name)
-    Membership.objects.create(person=made, team=desk.team, role=role.value)
+    grant_role(made, desk.team, role)
     return By(f"person:{made.pk}", made.display_name, made.pk)
 
 

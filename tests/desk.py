@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from opsledger.accounts.actions import add_person, add_team
 from opsledger.accounts.models import Team
@@ -19,13 +19,14 @@ from opsledger.destinations.sandbox.peer import SandboxPeer
 from opsledger.destinations.transport import AddressGuard
 from opsledger.engine import dispatch, reconcile, sweep
 from opsledger.engine.loading import read_files
+from opsledger.journal.append import Line, append, body
 from opsledger.ledger.actions.content import OpenedVersion, Proposal, open_content_version
 from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.definitions import current_workflow, forget_current, load
 from opsledger.ledger.actions.intake import open_intended
 from opsledger.ledger.actions.open import NewOperation, Opened, open_operations
 from opsledger.ledger.actions.wanted import Wanted, WantedContent
-from opsledger.ledger.models import Operation, Step
+from opsledger.ledger.models import Operation, Recovery, Step
 from opsledger.rules.content import AuthorKind
 
 DEFINITIONS = Path(__file__).resolve().parents[1] / "demo" / "definitions"
@@ -120,6 +121,16 @@ def step_identity(operation_id: uuid.UUID, number: int) -> str:
     found = Step.objects.values_list("identity", flat=True).get(operation_id=operation_id, number=number)
     assert found
     return found
+
+
+def turn_recovery(*actions: str, on: bool) -> None:
+    """Whether these actions recover by themselves from now on, or all of them; their journals say so."""
+    rows = Recovery.objects.filter(action__in=actions) if actions else Recovery.objects.all()
+    with transaction.atomic():
+        for row in rows:
+            facts = {"recovers": {row.action: on}}
+            append([Line("definition", row.destination_id, "recovery_changed", "test", body(facts))])
+        rows.update(enabled=on)
 
 
 def params(workflow: str, **extra: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.test import Client
 
 from opsledger.accounts import actions
-from opsledger.accounts.models import Membership, Person, Team
+from opsledger.accounts.models import Person, Team
 from opsledger.accounts.roles import Role
 
 PASSWORD = "correct horse battery staple"
@@ -37,7 +37,7 @@ def make_cast() -> Cast:
     launch = actions.add_team(slug="launch", name="Spring launch", fallback_owner=olga)
     returns = actions.add_team(slug="returns", name="Returns", fallback_owner=rita, also=[Role.ADMIN])
     for who, role in ((vera, Role.VIEWER), (omar, Role.OPERATOR), (adam, Role.ADMIN)):
-        Membership.objects.create(person=who, team=launch, role=role.value)
+        actions.grant_role(who, launch, role)
     return Cast(launch, returns, vera, omar, olga, adam, rita)
 
 

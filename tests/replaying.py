@@ -12,10 +12,10 @@ from opsledger.ledger.actions.open import Opened
 from opsledger.ledger.actions.replays import Opened as OpenedReplay
 from opsledger.ledger.actions.replays import Start, open_replay
 from opsledger.ledger.clock import database_now
-from opsledger.ledger.models import Destination, Recovery, Replay, ReplayItem
+from opsledger.ledger.models import Destination, Replay, ReplayItem
 from opsledger.ledger.queries.replay_plans import plan, scope_of_ids
 from opsledger.ledger.replay_plan import FrozenPlan, Plan, freeze, thaw
-from tests.desk import Desk, step_identity
+from tests.desk import Desk, step_identity, turn_recovery
 
 CLASSIC = "classic_follow_up"
 
@@ -43,7 +43,7 @@ def rejected(desk: Desk, workflow: str = CLASSIC) -> Opened:
 
 def unknown(desk: Desk, workflow: str = CLASSIC, *, acted: bool = True) -> Opened:
     """Held: nobody knows whether its first step happened, and nothing recovers by itself."""
-    Recovery.objects.update(enabled=False)
+    turn_recovery(on=False)
     opened = desk.open(workflow)
     word = "after" if acted else "before"
     identity = step_identity(opened.id, 1)

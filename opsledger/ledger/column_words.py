@@ -1,8 +1,8 @@
 """What becomes of each column of each table: it stays, it follows the journal, or no decision is made from it, and why.
 
 - `stays`: a trigger refuses every change of it, or every change once it is there (migrations 0002 and later).
-- `proved`: `verify_ledger` compares it with the journal, or with what is compared; with triggers off a change is found and its
-  subject is named. What stays may be proved besides.
+- `proved`: `verify_ledger` compares it with the journal, or with what is compared; with triggers off a change is found and
+  its subject is named. What stays may be proved besides.
 - `aside`: neither; the sentence says why a change of it by hand decides nothing, or where it shows.
 
 A column has its word here or the tests fail (tests/ledger/test_every_column_has_its_word.py).
@@ -65,7 +65,7 @@ OPERATIONS = {
     ),
     "ledger_steprequest": Columns(
         stays="id step_id revision method url headers body idempotency_key digest content_digest rendered_at",
-        proved="method url headers body digest content_digest",
+        proved="method url headers body digest",
     ),
     "ledger_attempt": Columns(
         stays="id operation_id step_id worker",
@@ -73,7 +73,8 @@ OPERATIONS = {
         aside={WHEN: "ended_at", SEEN: "left_house phase error status elapsed_seconds sentence"},
     ),
     "ledger_evidence": Columns(
-        stays="id operation_id step_id attempt_id kind origin received_at occurred_at digest says sentence facts content late"
+        stays="id operation_id step_id attempt_id kind origin received_at occurred_at digest says sentence facts content"
+        " late"
     ),
     "ledger_heldreference": Columns(
         stays="step_id",

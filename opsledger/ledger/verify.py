@@ -1,31 +1,33 @@
-"""Proving that the rows of operations and contents, and the switch for all sending, equal the fold of their journals."""
+"""Proving that the rows of operations, and the switch for all sending, equal the fold of their journals."""
 
 from __future__ import annotations
 
-import hashlib
 import json
+from typing import Any
 from uuid import UUID
 
 from django.db import connection
 
 from opsledger.journal.hashing import text_digest
 from opsledger.journal.verify import EntryRow, Fault
-from opsledger.ledger import records
-from opsledger.ledger.models import SENDING_ID, Content, ContentVersion, Operation
+from opsledger.ledger import records, verify_recorded
+from opsledger.ledger.models import SENDING_ID
 from opsledger.rules import fold, record
 
 
 def state_faults(entries: dict[UUID, list[EntryRow]]) -> list[Fault]:
     """For each operation of these journals: what its rows say that its journal doesn't."""
-    there = set(Operation.objects.filter(pk__in=list(entries)).values_list("pk", flat=True))
-    loaded = records.load(there)
+    if not entries:
+        return []
+    told = {one: [json.loads(line.body) for line in lines] for one, lines in entries.items()}
+    recorded, loaded = verify_recorded.read(told), records.load(entries)
     faults = []
     for operation_id, lines in entries.items():
         whole = loaded.get(operation_id)
         if whole is None:
             faults.append(Fault("operation", operation_id, "its row is missing"))
             continue
-        why = _difference(whole.record, lines)
+        why = _difference(recorded, whole, lines, told[operation_id])
         if why:
             faults.append(Fault("operation", operation_id, why))
     return faults + _approval_faults(list(entries))
@@ -55,52 +57,29 @@ def _approval_faults(operation_ids: list[UUID]) -> list[Fault]:
     ]
 
 
-def content_faults(entries: dict[UUID, list[EntryRow]]) -> list[Fault]:
-    """For each content of these journals: versions whose state or fields are not as its journal says."""
-    there = set(Content.objects.filter(pk__in=list(entries)).values_list("pk", flat=True))
-    rows: dict[UUID, dict[int, tuple[str, str, str]]] = {of_id: {} for of_id in entries}
-    for version in ContentVersion.objects.filter(of_id__in=list(entries)):
-        body = hashlib.sha256(version.body.encode()).hexdigest()
-        rows[version.of_id][version.number] = (version.state, bytes(version.digest).hex(), body)
-    return [
-        Fault("content", of_id, why)
-        for of_id, lines in entries.items()
-        if (why := "its row is missing" if of_id not in there else _content_difference(rows[of_id], lines))
-    ]
-
-
-def _content_difference(rows: dict[int, tuple[str, str, str]], lines: list[EntryRow]) -> str:
-    states: dict[int, str] = {}
-    digests: dict[int, str] = {}
-    for line in lines:
-        told = json.loads(line.body)
-        states |= {int(number): state for number, state in told.get("states", {}).items()}
-        if line.kind == "content_proposed":
-            digests[told["number"]] = told["digest"]
-    wanted = {
-        number: (state, digests.get(number, ""), digests.get(number, "")) for number, state in states.items()
-    }
-    differing = [number for number in sorted({*rows, *wanted}) if rows.get(number) != wanted.get(number)]
-    return f"version {differing[0]} differs from its journal" if differing else ""
-
-
-def _difference(rows: record.Operation, lines: list[EntryRow]) -> str:
+def _difference(
+    recorded: verify_recorded.Batch, rows: records.Loaded, lines: list[EntryRow], told: list[Any]
+) -> str:
     try:
-        folded = folded_record(rows.id, lines)
+        folded = _folded(rows.record.id, told)
     except (fold.BrokenFold, KeyError, ValueError, StopIteration) as why:
         return f"its journal does not fold: {why}"
     # both ways: what the rows say more than the journal, and what they lack
-    patch = fold.difference(folded, rows) or fold.difference(rows, folded)
-    if not patch:
-        return ""
-    return f"its rows differ from its journal: {json.dumps(patch, sort_keys=True)}"
+    patch = fold.difference(folded, rows.record) or fold.difference(rows.record, folded)
+    if patch:
+        return f"its rows differ from its journal: {json.dumps(patch, sort_keys=True)}"
+    return verify_recorded.difference(recorded, rows, lines, told)
 
 
 def folded_record(operation_id: str, lines: list[EntryRow]) -> record.Operation:
     """The record that the journal tells of. BrokenFold where an entry can't follow."""
-    operation = fold.begin(operation_id, json.loads(lines[0].body))
-    for line in lines[1:]:
-        fold.apply(operation, json.loads(line.body))
+    return _folded(operation_id, [json.loads(line.body) for line in lines])
+
+
+def _folded(operation_id: str, told: list[Any]) -> record.Operation:
+    operation = fold.begin(operation_id, told[0])
+    for line in told[1:]:
+        fold.apply(operation, line)
     return operation
 
 
@@ -133,7 +112,9 @@ def switch_faults() -> list[Fault]:
         return [Fault("sending", SENDING_ID, "the switch's row is missing")]
     sending, reason, changed_by, changed_at, at, actor, text, nonce = row
     if text is None:
-        differs = [] if sending and not changed_by else ["nobody turned the switch, by its journal"]
+        differs = (
+            [] if sending and not changed_by and not reason else ["nobody turned the switch, by its journal"]
+        )
         return [Fault("sending", SENDING_ID, why) for why in differs]
     said = json.loads(text)
     rows = [

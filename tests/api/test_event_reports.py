@@ -9,6 +9,8 @@ from api_world import World, deliver, event
 
 from opsledger.journal.models import Entry
 from opsledger.ledger.models import Event, Evidence, Hold, Step
+from opsledger.local.postgres import Urls
+from tests.by_hand import change_by_hand
 
 
 @pytest.fixture
@@ -90,11 +92,13 @@ def test_an_event_that_names_no_step_of_ours_is_only_recorded(accepted: World, d
     assert Event.objects.count() == 1
 
 
-def test_a_step_from_before_identities_were_stored_is_found_by_the_one_that_was_sent(accepted: World) -> None:
+def test_a_step_from_before_identities_were_stored_is_found_by_the_one_that_was_sent(
+    accepted: World, database_urls: Urls
+) -> None:
     own = accepted.auto.get("/operations/order:1").json()["id"]
     tell(1, step=f"{own}-1", status="delivered")
     assert state() == "accepted"  # its stored identity is another
-    Step.objects.update(identity=None)
+    change_by_hand(database_urls, "UPDATE ledger_step SET identity = NULL")
     tell(2, step=f"{own}-1", status="delivered")
     assert state() == "confirmed"
 

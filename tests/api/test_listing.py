@@ -15,6 +15,8 @@ from opsledger.ledger.models import Operation, Step
 from opsledger.ledger.queries import operations
 from opsledger.ledger.queries.operation_filter import OperationFilter
 from opsledger.ledger.queries.operations import page_of
+from opsledger.local.postgres import Urls
+from tests.by_hand import change_by_hand
 
 
 def names(api: Api, **query: Any) -> list[str]:
@@ -146,9 +148,12 @@ def test_a_cursor_goes_with_its_filters_only(some: World) -> None:
 
 
 def test_a_filter_without_an_index_looks_at_a_window_and_its_cursor_goes_on(
-    some: World, monkeypatch: pytest.MonkeyPatch
+    some: World, monkeypatch: pytest.MonkeyPatch, database_urls: Urls
 ) -> None:
-    Step.objects.filter(operation__operation_id="f:0").update(destination_slug="rare")
+    rare = Step.objects.filter(operation__operation_id="f:0").values_list("pk", flat=True)
+    change_by_hand(
+        database_urls, "UPDATE ledger_step SET destination_slug = 'rare' WHERE id = ANY(%s)", list(rare)
+    )
     monkeypatch.setattr(operations, "WINDOW", 3)
     first = some.auto.get("/operations", {"destination": "rare"}).json()
     assert first["items"] == []

@@ -14,7 +14,8 @@ from django.db import transaction
 from django.utils import timezone
 from people import person
 
-from opsledger.accounts.models import Membership, Person
+from opsledger.accounts.actions import grant_role
+from opsledger.accounts.models import Person
 from opsledger.accounts.roles import Role
 from opsledger.console.forms import by_person
 from opsledger.ledger.actions.change import NewEvidence
@@ -28,7 +29,7 @@ from opsledger.ledger.actions.open import Opened, open_operations
 from opsledger.ledger.actions.record import Looked, Sent, record_looks, record_sends, record_time_passed
 from opsledger.ledger.actions.replays import Start, open_replay
 from opsledger.ledger.actions.settle import Decision, settle_hold
-from opsledger.ledger.models import Attempt, Definition, Destination, Hold, Recovery, Replay, Step
+from opsledger.ledger.models import Attempt, Definition, Destination, Hold, Replay, Step
 from opsledger.ledger.queries.replay_plans import plan, scope_of_ids
 from opsledger.ledger.replay_plan import freeze, thaw
 from opsledger.lib.ids import new_id, public
@@ -38,7 +39,7 @@ from opsledger.rules.facts import FoundRecord, LookupFact, LookupStatus
 from opsledger.rules.learning import Finding
 from opsledger.rules.record import KnownBy
 from opsledger.rules.states import HoldReason, NoChange, Outcome
-from tests.desk import Desk, desk, params, sandbox, step_identity
+from tests.desk import Desk, desk, params, sandbox, step_identity, turn_recovery
 
 __all__ = ["EVERY_STEP_QUESTION", "Scenes", "desk", "hold_path", "path_of", "sandbox", "scenes"]
 
@@ -54,12 +55,12 @@ class Scenes:
     desk: Desk
 
     def __post_init__(self) -> None:
-        Recovery.objects.update(enabled=False)
+        turn_recovery(on=False)
         self.owner: Person = self.desk.team.fallback_owner
 
     def member(self, name: str, role: Role) -> Person:
         made = person(name)
-        Membership.objects.create(person=made, team=self.desk.team, role=role.value)
+        grant_role(made, self.desk.team, role)
         return made
 
     # What happens to a step

@@ -21,11 +21,13 @@ from opsledger.journal.models import Entry
 from opsledger.ledger.actions.intake import open_intended
 from opsledger.ledger.actions.settle import Decision, settle_hold
 from opsledger.ledger.actions.wanted import Wanted, WantedContent
-from opsledger.ledger.models import Approval, ContentVersion, Hold, Operation, Revision
+from opsledger.ledger.models import Approval, ContentVersion, Hold, Revision
 from opsledger.ledger.queries import nav
 from opsledger.lib.ids import public
+from opsledger.local.postgres import Urls
 from opsledger.rules.answers import Answer
 from opsledger.rules.content import AuthorKind
+from tests.by_hand import replaced_by_hand
 from tests.desk import AUTOMATION, LETTER, LETTER_PARAMS, params, step_identity
 
 HTMX = {"HTTP_HX_REQUEST": "true", "HTTP_HX_TARGET": "approval"}
@@ -542,10 +544,12 @@ def test_what_another_operation_replaces_is_cancelled_by_a_rejection(
     assert scenes.desk.step(stays).content_number == 1
 
 
-def test_a_changed_request_of_a_replaced_operation_can_only_be_rejected(scenes: Scenes, olga: Person) -> None:
+def test_a_changed_request_of_a_replaced_operation_can_only_be_rejected(
+    scenes: Scenes, olga: Person, database_urls: Urls
+) -> None:
     opened, client = revised(scenes), client_of(olga)
     other = scenes.open()
-    Operation.objects.filter(pk=other.id).update(replaces_id=opened.id)
+    replaced_by_hand(database_urls, other.id, opened.id)
 
     page = text_of(client.get(request_address(scenes, opened)))
 

@@ -14,8 +14,10 @@ from opsledger.accounts.actions import add_team, deactivate_person
 from opsledger.accounts.models import Person
 from opsledger.accounts.roles import Role
 from opsledger.journal.models import Entry
-from opsledger.ledger.models import AssignmentRule, Definition
+from opsledger.ledger.models import AssignmentRule
 from opsledger.lib.ids import public
+from opsledger.local.postgres import Urls
+from tests.by_hand import change_by_hand
 
 PAGE = "/settings/rules/"
 
@@ -78,14 +80,14 @@ def test_the_story_says_which_rule_gave_a_hold_when_it_opened(scenes: Scenes) ->
     assert "Step 1. Given to Maria by assignment rule 2." in shown(scenes.owner, path_of(opened))
 
 
-def test_a_rule_says_when_it_is_passed_over_and_why(scenes: Scenes) -> None:
+def test_a_rule_says_when_it_is_passed_over_and_why(scenes: Scenes, database_urls: Urls) -> None:
     maria, jon = scenes.member("Maria", Role.OPERATOR), scenes.member("Jon", Role.OPERATOR)
     first, second, third = add(scenes, maria), add(scenes, jon), add(scenes, scenes.owner, destination="mail")
     scenes.unknown()
     AssignmentRule.objects.update(active=True)
     deactivate_person(maria)
     jon.memberships.update(role=Role.VIEWER.value)
-    Definition.objects.filter(team=scenes.desk.team, slug="mail").update(slug="post")
+    change_by_hand(database_urls, "UPDATE ledger_definition SET slug = 'post' WHERE slug = 'mail'")
     html = shown(scenes.owner)
     assert "Passed over: Maria is deactivated" in row_of(html, first)
     assert "Passed over: Jon does not work on holds here" in row_of(html, second)

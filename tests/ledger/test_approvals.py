@@ -44,7 +44,7 @@ from opsledger.ledger.queries.content import (
 from opsledger.ledger.queries.timeline import story_of
 from opsledger.rules.answers import Answer
 from opsledger.rules.content import AuthorKind, VersionState
-from tests.desk import LETTER, LETTER_PARAMS, Desk
+from tests.desk import LETTER, LETTER_PARAMS, Desk, turn_recovery
 
 
 @pytest.fixture
@@ -521,8 +521,7 @@ def test_missing_content_is_supplied_by_a_revision(cast: Cast) -> None:
 def test_a_revision_of_what_may_have_happened_is_refused(cast: Cast) -> None:
     opened = cast.desk.open()
     cast.desk.sandbox.script("error_after_acting", 1, method="POST")
-    with connection.cursor() as cursor:
-        cursor.execute("UPDATE ledger_recovery SET enabled = false")
+    turn_recovery(on=False)
     cast.desk.send()
     assert hold_of(opened).reason == "outcome_unknown"
 

@@ -27,7 +27,7 @@ from opsledger.ledger.actions.interventions import settle_withdraw
 from opsledger.ledger.actions.open import Opened, open_operations
 from opsledger.ledger.actions.record import record_sends
 from opsledger.ledger.actions.settle import Decision, settle_hold
-from opsledger.ledger.models import ApprovedRequest, Destination, Hold, Recovery, Revision, StepRequest
+from opsledger.ledger.models import ApprovedRequest, Destination, Hold, Revision, StepRequest
 from opsledger.ledger.queries.content import approvals_waiting, covered, version_shown
 from opsledger.ledger.records import lock
 from opsledger.rules import transitions
@@ -36,7 +36,7 @@ from opsledger.rules.content import AuthorKind, VersionState
 from opsledger.rules.learning import Finding
 from opsledger.rules.record import KnownBy
 from opsledger.rules.states import NoChange, Outcome
-from tests.desk import DEFINITIONS, LETTER, LETTER_PARAMS, Desk
+from tests.desk import DEFINITIONS, LETTER, LETTER_PARAMS, Desk, turn_recovery
 from tests.lock_waits import until_waiting
 
 
@@ -422,7 +422,7 @@ def test_what_did_happen_keeps_the_text_that_was_sent(cast: Cast) -> None:
 
 
 def test_a_person_who_sends_the_same_again_sends_what_they_read(cast: Cast) -> None:
-    Recovery.objects.update(enabled=False)
+    turn_recovery(on=False)
     opened = cast.desk.letter()
     cast.approve(cast.newest(), cast.anna)
     (claimed,) = claim_sends(1, worker="test")

@@ -17,7 +17,9 @@ from opsledger.ledger.actions.interventions import settle_check
 from opsledger.ledger.actions.open import Opened
 from opsledger.ledger.actions.record import Looked, record_leases_ended, record_looks
 from opsledger.ledger.models import Hold, Step
+from opsledger.local.postgres import Urls
 from opsledger.rules.facts import FoundRecord, LookupFact, LookupStatus
+from tests.by_hand import change_by_hand
 from tests.desk import WIRE, Desk, step_identity
 
 OWNER = By("person:00000000-0000-0000-0000-000000000001", "Test owner")
@@ -141,35 +143,42 @@ def opened_and_claimed(desk: Desk, count: int) -> list[UUID]:
     return opened
 
 
-def make_unreadable(operation_id: UUID) -> None:
+def make_unreadable(urls: Urls, operation_id: UUID) -> None:
     """As for an older process, whose definitions know no such action."""
-    sql("UPDATE ledger_step SET action = 'of_tomorrow', act_at = act_at - interval '1 hour'"
-        " WHERE operation_id = %s", operation_id)  # fmt: skip
+    change_by_hand(
+        urls,
+        "UPDATE ledger_step SET action = 'of_tomorrow', act_at = act_at - interval '1 hour' WHERE operation_id = %s",
+        operation_id,
+    )
 
 
-def test_a_record_that_cannot_be_read_keeps_no_other_lease_from_ending(desk: Desk) -> None:
+def test_a_record_that_cannot_be_read_keeps_no_other_lease_from_ending(
+    desk: Desk, database_urls: Urls
+) -> None:
     poisoned, *others = opened_and_claimed(desk, 4)
-    make_unreadable(poisoned)
+    make_unreadable(database_urls, poisoned)
 
     assert desk.sweep().leases == 3
 
     assert {step.state for step in Step.objects.filter(operation_id__in=others)} == {"unknown"}
 
 
-def test_more_unreadable_records_than_a_batch_hold_up_nothing(desk: Desk) -> None:
+def test_more_unreadable_records_than_a_batch_hold_up_nothing(desk: Desk, database_urls: Urls) -> None:
     poisoned, other = (ids := opened_and_claimed(desk, 5))[:4], ids[4]
     for one in poisoned:
-        make_unreadable(one)
+        make_unreadable(database_urls, one)
 
     assert record_leases_ended(2, rounds=5) == 1
 
     assert Step.objects.get(operation_id=other).state == "unknown"
 
 
-def test_a_record_that_cannot_be_read_keeps_no_other_deadline_from_coming(desk: Desk) -> None:
+def test_a_record_that_cannot_be_read_keeps_no_other_deadline_from_coming(
+    desk: Desk, database_urls: Urls
+) -> None:
     poisoned, other = desk.open("classic_follow_up").id, desk.open("classic_follow_up").id
     sql("UPDATE ledger_operation SET not_after = now() - interval '1 minute'")
-    make_unreadable(poisoned)
+    make_unreadable(database_urls, poisoned)
 
     assert desk.sweep().deadlines == 1
 

@@ -14,6 +14,7 @@ from opsledger.ledger.actions.open import Opened
 from opsledger.ledger.models import Evidence, Operation, Step, StepRequest
 from opsledger.lib.ids import public
 from opsledger.local.postgres import Urls
+from tests.by_hand import change_by_hand
 from tests.desk import Desk, params, step_identity
 
 
@@ -67,17 +68,15 @@ def test_what_was_sent_is_not_done_twice_where_the_destination_honours_keys(
 
 
 @pytest.mark.parametrize("number", [1, 2], ids=["as stored", "from before it was stored"])
-def test_a_lookup_asks_for_the_identity_that_was_sent(
-    desk: Desk, owner_connection: psycopg.Connection, number: int
-) -> None:
+def test_a_lookup_asks_for_the_identity_that_was_sent(desk: Desk, database_urls: Urls, number: int) -> None:
     opened = desk.open("classic_follow_up")
     identity = step_identity(opened.id, 1)
     desk.sandbox.script("lose_reply_before_acting", 1, method="POST", identity=identity)
     desk.send()
     if number == 2:
         identity = f"{public('op', opened.id)}-1"
-        owner_connection.execute(
-            "UPDATE ledger_step SET identity = NULL WHERE operation_id = %s", [opened.id]
+        change_by_hand(
+            database_urls, "UPDATE ledger_step SET identity = NULL WHERE operation_id = %s", opened.id
         )
     reference = make_task(desk, identity)
     desk.hurry()
@@ -99,11 +98,11 @@ def make_task(desk: Desk, identity: str) -> str:
 
 
 def test_a_step_that_was_rendered_before_keeps_its_frozen_key_and_its_identity(
-    desk: Desk, owner_connection: psycopg.Connection
+    desk: Desk, database_urls: Urls
 ) -> None:
     opened = desk.open()
     before = StepRequest.objects.values_list("idempotency_key", "body").get(step__operation_id=opened.id)
-    owner_connection.execute("UPDATE ledger_step SET identity = NULL WHERE operation_id = %s", [opened.id])
+    change_by_hand(database_urls, "UPDATE ledger_step SET identity = NULL WHERE operation_id = %s", opened.id)
     desk.send()
     second = StepRequest.objects.get(step__operation_id=opened.id, step__number=2)
     assert f"{public('op', opened.id)}-2".encode() in bytes(second.body)

@@ -34,9 +34,11 @@ from opsledger.ledger.models import (
 from opsledger.ledger.queries import nav
 from opsledger.ledger.queries.approvals import approvals_of, decided_lately, rejected_last
 from opsledger.ledger.queries.content import approvals_waiting, covered_revision
+from opsledger.local.postgres import Urls
 from opsledger.rules.answers import Answer
 from opsledger.rules.content import AuthorKind
 from opsledger.rules.definition_types import WorkflowDefinition
+from tests.by_hand import replaced_by_hand
 from tests.desk import DEFINITIONS, Desk
 
 QUAY = "Alder Works, Quay Street"
@@ -339,10 +341,10 @@ def test_only_owners_reject(cast: Cast, role: Role) -> None:
     assert state(opened) == before
 
 
-def test_what_another_operation_replaces_returns_to_nothing(cast: Cast) -> None:
+def test_what_another_operation_replaces_returns_to_nothing(cast: Cast, database_urls: Urls) -> None:
     opened = changed_letter(cast)
     other = cast.desk.letter(content_id="another/letter")
-    Operation.objects.filter(pk=other.id).update(replaces_id=opened.id)
+    replaced_by_hand(database_urls, other.id, opened.id)
 
     with pytest.raises(Refused, match="replaces this one"):
         reject(cast, opened, cast.bert, returns=True)
@@ -350,7 +352,9 @@ def test_what_another_operation_replaces_returns_to_nothing(cast: Cast) -> None:
     assert reject(cast, opened, cast.bert).returned_to is None
 
 
-def test_a_rejection_lets_no_later_step_of_a_replaced_operation_go_on(cast: Cast) -> None:
+def test_a_rejection_lets_no_later_step_of_a_replaced_operation_go_on(
+    cast: Cast, database_urls: Urls
+) -> None:
     goes_on = [
         replace(
             one,
@@ -362,7 +366,7 @@ def test_a_rejection_lets_no_later_step_of_a_replaced_operation_go_on(cast: Cast
     load(cast.desk.team.pk, goes_on, actor="command:test")
     opened, alone = changed_task(cast), changed_task(cast)
     other = cast.desk.letter(content_id="another/letter")
-    Operation.objects.filter(pk=other.id).update(replaces_id=opened.id)
+    replaced_by_hand(database_urls, other.id, opened.id)
     before = state(opened)
 
     with pytest.raises(Refused, match="Cancel this operation first"):

@@ -34,7 +34,6 @@ from opsledger.ledger.models import (
     Definition,
     Destination,
     Hold,
-    Recovery,
     Replay,
     ReplayDestination,
 )
@@ -47,7 +46,7 @@ from opsledger.local.postgres import Urls
 from opsledger.rules.answers import Answer
 from opsledger.rules.definitions import DestinationDefinition
 from opsledger.rules.replays import Reason, VerdictKind
-from tests.desk import DEFINITIONS, Desk, step_identity
+from tests.desk import DEFINITIONS, Desk, step_identity, turn_recovery
 from tests.replaying import (
     by_owner,
     carry,
@@ -356,7 +355,7 @@ def test_what_was_rejected_runs_only_if_its_cause_was_mended(desk: Desk) -> None
 def test_an_unknown_step_goes_again_under_its_protection_and_acts_once(desk: Desk) -> None:
     opened = unknown(desk, "campaign_follow_up")
     hold = Hold.objects.get(operation_id=opened.id)
-    Recovery.objects.filter(action="send_message").update(enabled=True)
+    turn_recovery("send_message", on=True)
     plan = planned(desk, [opened])
     assert plan.items[0].verdict.kind is VerdictKind.SEND_PROTECTED
 

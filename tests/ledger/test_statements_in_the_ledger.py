@@ -7,7 +7,6 @@ from dataclasses import replace
 from io import StringIO
 from typing import Any
 
-import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, transaction
@@ -41,6 +40,7 @@ from opsledger.ledger.queries.statements import (
 )
 from opsledger.ledger.replay_plan import Plan, StatementRef, digest_of, freeze, thaw
 from opsledger.lib.ids import new_id
+from opsledger.local.postgres import Urls
 from opsledger.rules.answers import Answer
 from opsledger.rules.learning import Finding
 from opsledger.rules.list_matching import Cover
@@ -48,6 +48,7 @@ from opsledger.rules.record import KnownBy
 from opsledger.rules.replays import Reason, VerdictKind
 from opsledger.rules.states import Outcome
 from tests.bulk import selected
+from tests.by_hand import change_by_hand
 from tests.desk import Desk, step_identity
 from tests.replaying import (
     by_owner,
@@ -267,15 +268,15 @@ def test_a_statement_with_another_digest_covers_nothing(desk: Desk) -> None:
 
 
 def test_a_replay_that_rests_on_another_statement_than_its_journal_is_found(
-    desk: Desk, owner_connection: psycopg.Connection
+    desk: Desk, database_urls: Urls
 ) -> None:
     opened = lost(desk)
     line = stated(desk, opened)
     other = stated(desk, opened, replace(SAID, words="Nothing at all."))
     replay = opened_by(desk, plan_by(desk, line)).replay
 
-    owner_connection.execute(
-        "UPDATE ledger_replay SET statement_id = %s WHERE id = %s", [other.id, replay.pk]
+    change_by_hand(
+        database_urls, "UPDATE ledger_replay SET statement_id = %s WHERE id = %s", other.id, replay.pk
     )
 
     told = StringIO()

@@ -27,5 +27,5 @@ DROP FUNCTION refuse_other_token();
 
 
 class Migration(migrations.Migration):
-    dependencies = [('accounts', '0002_absences')]
+    dependencies = [("accounts", "0002_absences")]
     operations = [migrations.RunSQL(REFUSE, REMOVE)]

@@ -164,14 +164,22 @@ def first_line(
     *,
     named: Mapping[str, str] | None = None,
 ) -> str:
-    """The body of the journal's first line. `given`: which rules gave its holds to whom; `named` stands in for what it names."""
+    """The body of the journal's first line. `given`: which rules gave its holds to whom.
+
+    `named` stands in for the event and the operation that it names.
+    """
     shown = (
         {"content": str(one.content.id), "content_named": one.content.named}
         if one.content is not None
         else {}
     )
     workflow = definitions.workflow(one.workflow_version_id)
-    facts = {"digest": digest, "workflow": workflow.slug, **shown, **(named_by(one) if named is None else named)}
+    facts = {
+        "digest": digest,
+        "workflow": workflow.slug,
+        **shown,
+        **(named_by(one) if named is None else named),
+    }
     return body({**facts, **(given or {}), **opened(record)})
 
 

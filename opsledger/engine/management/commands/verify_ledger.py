@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentParser
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 from uuid import UUID
@@ -12,11 +13,14 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.utils.dateparse import parse_datetime
 
+from opsledger.accounts.verify import team_faults
 from opsledger.journal.models import VerifyCheckpoint
 from opsledger.journal.verify import (
     FIRST,
     LAST,
     WHOLE,
+    ChainRow,
+    EntryRow,
     Fault,
     chain_fault,
     chains,
@@ -27,10 +31,14 @@ from opsledger.journal.verify import (
 )
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.queries.audit import verification
-from opsledger.ledger.verify import content_faults, operations_without_journal, state_faults, switch_faults
+from opsledger.ledger.verify import operations_without_journal, state_faults, switch_faults
+from opsledger.ledger.verify_contents import content_faults
+from opsledger.ledger.verify_destinations import definition_faults, definitions_without_journal
+from opsledger.ledger.verify_events import event_faults, events_without_journal
 from opsledger.ledger.verify_replays import replay_faults, replays_without_journal
 
 SHOWN_MAX = 10
+FaultsOf = Callable[[dict[UUID, list[EntryRow]]], list[Fault]]
 
 
 class Command(BaseCommand):
@@ -51,13 +59,7 @@ class Command(BaseCommand):
             _begin(options["resume"])
         alone = jobs == 1
         verified = verify_range(FIRST, LAST, since, options["resume"]) if alone else _share(jobs, since)
-        faults = [
-            *verified[2],
-            *orphans(),
-            *operations_without_journal(),
-            *replays_without_journal(),
-            *switch_faults(),
-        ]
+        faults = [*verified[2], *whole_faults()]
         if since is None:
             _end(len(faults))
         self.stdout.write(f"{verified[0]} chains, {verified[1]} entries read.")
@@ -126,26 +128,78 @@ def _verify_batch(batch: list[Any]) -> tuple[int, list[Fault]]:
     doubtful = []
     for chain in batch:
         fault = chain_fault(chain, entries.get(chain.subject_id, [])[: chain.length])
+        if fault is None and not chain.length:
+            fault = Fault(chain.subject_kind, chain.subject_id, "its journal has no entry")
         if fault:
             doubtful.append((chain, fault))
     faults += [fault for _, fault in doubtful]
     faults += entries_behind_heads(batch, entries)
     broken = {chain.subject_id for chain, _ in doubtful}
-    faults += text_faults([chain for chain in batch if chain.subject_id not in broken], entries)
-    for kind, faults_of in (
-        ("operation", state_faults),
-        ("content", content_faults),
-        ("replay", replay_faults),
-    ):
-        lines = {
-            chain.subject_id: entries[chain.subject_id]
-            for chain in batch
-            if chain.subject_kind == kind and chain.subject_id not in broken
-        }
-        moving = faults_of(lines)
+    whole = [chain for chain in batch if chain.subject_id not in broken]
+    faults += one_by_one(whole, lambda chains: text_faults(chains, entries))
+    for kinds, faults_of in _FOLDS:
+        chains = [chain for chain in whole if chain.subject_kind in kinds]
+        moving = one_by_one(chains, lambda some, of=faults_of: of(_lines(some, entries)))  # type: ignore[misc]
         if moving:
-            faults += faults_of(entries_of([fault.subject_id for fault in moving]))
+            again = [chain for chain in chains if chain.subject_id in {fault.subject_id for fault in moving}]
+            faults += one_by_one(
+                again,
+                lambda some, of=faults_of: of(entries_of([one.subject_id for one in some])),  # type: ignore[misc]
+            )
     return sum(map(len, entries.values())), faults
+
+
+# What is folded for chains of which kind; a destination shares its definition's chain.
+_FOLDS: tuple[tuple[tuple[str, ...], FaultsOf], ...] = (
+    (("operation",), state_faults),
+    (("content",), content_faults),
+    (("replay",), replay_faults),
+    (("definition", "destination"), definition_faults),
+    (("event",), event_faults),
+    (("team",), team_faults),
+)
+_WHOLE = (
+    orphans,
+    operations_without_journal,
+    replays_without_journal,
+    definitions_without_journal,
+    events_without_journal,
+    switch_faults,
+)
+
+
+def _lines(chains: Sequence[ChainRow], entries: Mapping[UUID, list[EntryRow]]) -> dict[UUID, list[EntryRow]]:
+    return {chain.subject_id: entries[chain.subject_id] for chain in chains}
+
+
+def one_by_one(
+    chains: Sequence[ChainRow], faults_of: Callable[[Sequence[ChainRow]], list[Fault]]
+) -> list[Fault]:
+    """The faults of all; where rows are so damaged that they can't be read, of each by itself, so that it is named."""
+    if not chains:
+        return []
+    try:
+        return faults_of(chains)
+    except Exception as why:  # whatever a damaged row makes of the code that reads it
+        if len(chains) == 1:
+            one = chains[0]
+            return [
+                Fault(one.subject_kind, one.subject_id, f"it can't be read ({type(why).__name__}: {why})")
+            ]
+    half = len(chains) // 2
+    return one_by_one(chains[:half], faults_of) + one_by_one(chains[half:], faults_of)
+
+
+def whole_faults() -> list[Fault]:
+    """What is missing altogether, and the switch."""
+    faults: list[Fault] = []
+    for faults_of in _WHOLE:
+        try:
+            faults += faults_of()
+        except Exception as why:
+            about = f"it can't be read ({type(why).__name__}: {why})"
+            faults.append(Fault(faults_of.__name__.removesuffix("_faults"), FIRST, about))
+    return faults
 
 
 def _share(jobs: int, since: Any) -> tuple[int, int, list[Fault]]:
