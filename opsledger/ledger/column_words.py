@@ -295,7 +295,7 @@ JOURNAL = {
     "journal_verify_checkpoint": Columns(
         aside={
             "how far a proof came; each proof that is asked for anew begins anew": "name after_subject chains_count"
-            " entries_count started_at finished_at"
+            " entries_count faults_count started_at finished_at"
         }
     ),
 }

@@ -331,10 +331,10 @@ def test_a_rejection_says_why(cast: Cast, reason: str) -> None:
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR, Role.ADMIN], ids=str)
 def test_only_owners_reject(cast: Cast, role: Role) -> None:
-    opened = changed_letter(cast)
+    opened, otto = changed_letter(cast), member(cast.desk, "Otto", role)
     before = state(opened)
 
-    for who in (member(cast.desk, "Otto", role), AUTOMATION):
+    for who in (otto, AUTOMATION):
         with pytest.raises(NotEligible):
             reject(cast, opened, who)
 

@@ -9,10 +9,9 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
-from django.db.models.functions import Now
 from django.utils import timezone
 
-from opsledger.accounts.actions import create_token
+from opsledger.accounts.actions import create_token, revoke_token
 from opsledger.accounts.models import ApiToken, Person, Team
 from opsledger.accounts.permissions import Scope
 from opsledger.demo.colleagues import Hands, work
@@ -80,15 +79,20 @@ def _hands(team: Team) -> Hands:
 
 
 def _token(team: Team) -> str:
-    ApiToken.objects.filter(team=team, name=NAME, revoked_at__isnull=True).update(revoked_at=Now())
+    _revoke(team, NAME)
     scopes = [Scope.RECORD, Scope.READ, Scope.REPORT, Scope.PROPOSE]
     return create_token(team=team, name=NAME, scopes=scopes).text
+
+
+def _revoke(team: Team, name: str) -> None:
+    for token in ApiToken.objects.filter(team=team, name=name, revoked_at__isnull=True):
+        revoke_token(token)
 
 
 def _own_token(team: Team, email: str, *scopes: Scope) -> str:
     """A person's own, good for as long as the demo is laid out: an automation may neither approve nor settle."""
     until = timezone.now() + timedelta(minutes=5)
     name = f"{NAME}: {email}"
-    ApiToken.objects.filter(team=team, name=name, revoked_at__isnull=True).update(revoked_at=Now())
+    _revoke(team, name)
     person = Person.objects.get(email=email)
     return create_token(team=team, name=name, scopes=scopes, person=person, expires_at=until).text

@@ -106,7 +106,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ('ledger', '0029_keys_per_statement'),
+        ('ledger', '0031_proposals_keys'),
     ]
 
     operations = [
