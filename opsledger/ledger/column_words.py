@@ -14,7 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 # Sentences that several columns share.
-PLAN = "the plan: when something is done, not whether it may be; every send and answer is decided from the record again"
+PLAN = (
+    "the plan: it follows from what is proved, and is made anew with each change; one that was changed by hand shows by what was"
+    " done, which has lines of its own"
+)
 SHOWN = "it is shown, searched or sorted by; nothing is decided from it"
 STALE = "decisions carry it: another one makes them stale, and changes nothing else"
 WHEN = "the moment of a state that is proved; the line that tells of the state has its own"

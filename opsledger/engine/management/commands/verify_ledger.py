@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connection
+from django.db import InterfaceError, OperationalError, connection
 from django.utils.dateparse import parse_datetime
 
 from opsledger.accounts.verify import team_faults
@@ -180,6 +180,8 @@ def one_by_one(
         return []
     try:
         return faults_of(chains)
+    except (OperationalError, InterfaceError):  # the database is away: nothing is wrong with any row
+        raise
     except Exception as why:  # whatever a damaged row makes of the code that reads it
         if len(chains) == 1:
             one = chains[0]
@@ -196,6 +198,8 @@ def whole_faults() -> list[Fault]:
     for faults_of in _WHOLE:
         try:
             faults += faults_of()
+        except (OperationalError, InterfaceError):
+            raise
         except Exception as why:
             about = f"it can't be read ({type(why).__name__}: {why})"
             faults.append(Fault(faults_of.__name__.removesuffix("_faults"), FIRST, about))
