@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 # Sentences that several columns share.
 PLAN = (
-    "the plan: it follows from what is proved, and is made anew with each change; one that was changed by hand shows by what was"
-    " done, which has lines of its own"
+    "the plan: it follows from what is proved, and is made anew with each change; one that was changed by hand shows by what"
+    " was done, which has lines of its own"
 )
 SHOWN = "it is shown, searched or sorted by; nothing is decided from it"
 STALE = "decisions carry it: another one makes them stale, and changes nothing else"
