@@ -156,11 +156,11 @@ DEFINITIONS = {
     ),
     "ledger_destination": Columns(
         stays="definition_id team_id slug",
-        proved="definition_id team_id slug paused_at access_refused_at circuit_opened_at sends_per_second in_flight_max",
+        proved="definition_id team_id slug paused_at access_refused_at circuit_opened_at",
         aside={
             STALE: "version",
             "when the next step is sent, and how soon a circuit opens: a stop itself is proved": "circuit_trial_at"
-            " failures_in_a_row send_tokens tokens_at",
+            " failures_in_a_row sends_per_second in_flight_max send_tokens tokens_at",
         },
     ),
     "ledger_recovery": Columns(

@@ -92,6 +92,7 @@ def test_an_event_that_names_no_step_of_ours_is_only_recorded(accepted: World, d
     assert Event.objects.count() == 1
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_step_from_before_identities_were_stored_is_found_by_the_one_that_was_sent(
     accepted: World, database_urls: Urls
 ) -> None:

@@ -147,6 +147,7 @@ def test_a_cursor_goes_with_its_filters_only(some: World) -> None:
     assert names(some.auto, limit=3, cursor=cursor) == ["h:0", "f:4", "f:3"]
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_filter_without_an_index_looks_at_a_window_and_its_cursor_goes_on(
     some: World, monkeypatch: pytest.MonkeyPatch, database_urls: Urls
 ) -> None:
