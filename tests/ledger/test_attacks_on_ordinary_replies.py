@@ -24,6 +24,7 @@ from opsledger.ledger.actions.claim import ClaimedSend
 from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.definitions import current_workflow
 from opsledger.ledger.actions.destinations import record_access_refused, record_reachability, settle_pause
+from opsledger.ledger.actions.events import open_named_event_here
 from opsledger.ledger.actions.interventions import settle_cancel
 from opsledger.ledger.actions.new_operations import NewOperation
 from opsledger.ledger.actions.notes import settle_note_on_operation
@@ -147,18 +148,25 @@ def test_a_statement_that_the_database_refuses_for_good_loses_no_reply(
 
 def test_what_is_added_meanwhile_without_another_version_stays(desk: Desk, database_urls: Urls) -> None:
     ((claimed, sent),) = claimed_and_answered(desk, 1)
+    with transaction.atomic():
+        event = open_named_event_here(desk.team.pk, "shop", "evt-1", actor="test")
+    told = json.dumps({"event": str(event)})
 
     def another_line(holder: psycopg.Connection) -> None:
+        holder.execute(
+            "INSERT INTO ledger_operationevent (operation_id, event_id, added_at) VALUES (%s, %s, now())",
+            [claimed.operation_id, event],
+        )
         holder.execute(
             "UPDATE ledger_operation SET event_count = event_count + 1, updated_at = now() WHERE id = %s",
             [claimed.operation_id],
         )
         holder.execute(
             "WITH c AS (UPDATE journal_chain SET length = length + 1, head = journal_hash(head, subject_kind, subject_id,"
-            " length + 1, now(), 'event_added', 'command:test', '{}') WHERE subject_id = %s RETURNING *)"
+            " length + 1, now(), 'event_added', 'command:test', %s) WHERE subject_id = %s RETURNING *)"
             " INSERT INTO journal_entry (subject_id, seq, subject_kind, at, kind, actor, body, hash)"
-            " SELECT subject_id, length, subject_kind, now(), 'event_added', 'command:test', '{}', head FROM c",
-            [claimed.operation_id],
+            " SELECT subject_id, length, subject_kind, now(), 'event_added', 'command:test', %s, head FROM c",
+            [told, claimed.operation_id, told],
         )
 
     behind(database_urls, another_line, lambda: record_replies([(claimed, sent)]))
