@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 from django.core.management import call_command
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, transaction
 
 from opsledger.engine.turn import Turn
 from opsledger.journal.models import Entry
