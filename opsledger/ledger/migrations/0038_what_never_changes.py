@@ -106,7 +106,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ('ledger', '0031_proposals_keys'),
+        ('ledger', '0037_early_reports'),
     ]
 
     operations = [
