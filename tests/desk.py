@@ -129,7 +129,7 @@ def turn_recovery(*actions: str, on: bool) -> None:
     with transaction.atomic():
         for row in rows:
             facts = {"recovers": {row.action: on}}
-            append([Line("definition", row.destination_id, "recovery_changed", "test", body(facts))])
+            append([Line("definition", row.destination_id, "recovery_changed", "command:test", body(facts))])
         rows.update(enabled=on)
 
 

@@ -7,7 +7,7 @@ Reads in keyset batches of subjects, each batch a short statement of its own; ne
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -144,7 +144,7 @@ def entries_behind_heads(chains: list[ChainRow], entries: dict[UUID, list[EntryR
 # Texts outside the chain
 
 
-def text_faults(chains: list[ChainRow], entries: dict[UUID, list[EntryRow]]) -> list[Fault]:
+def text_faults(chains: Sequence[ChainRow], entries: dict[UUID, list[EntryRow]]) -> list[Fault]:
     """Subjects of which a text is not the one that was written, or is gone. One that was erased is no fault."""
     wanted = {
         text_id: (chain, digest)

@@ -51,7 +51,7 @@ OPERATIONS = {
     ),
     "ledger_operationparams": Columns(stays="operation_id params", proved="operation_id params"),
     "ledger_operationevent": Columns(
-        stays="id operation_id event_id added_at", proved="operation_id event_id"
+        stays="id operation_id event_id added_at started", proved="operation_id event_id"
     ),
     "ledger_step": Columns(
         stays="id team_id operation_id number name identity title destination_id destination_version_id destination_slug"
@@ -142,7 +142,10 @@ EVENTS = {
         proved="id source_id event_id event_key digest",
         aside={COUNTED: "delivery_count"},
     ),
-    "ledger_delivery": Columns(stays="id event_id received_at body_id secret_name conflict"),
+    "ledger_delivery": Columns(stays="id event_id received_at body_id secret_name conflict digest hold_id"),
+    "ledger_earlyreport": Columns(
+        stays="id team_id event_id destination_id action reference reference_key says occurred_at told_at"
+    ),
     "ledger_rawbody": Columns(stays="id source_id digest content content_type content_encoding"),
     "ledger_refusal": Columns(
         aside={COUNTED: "id source_slug team_id reason day count last_at last_sentence"}
@@ -194,7 +197,7 @@ CONTENTS = {
 BULK = {
     "ledger_selection": Columns(stays="id team_id person_id made_at words query item_count"),
     "ledger_selectionitem": Columns(
-        stays="selection_id position hold_id", aside={STALE: "version", NUMBER: "id"}
+        stays="selection_id position hold_id step_id", aside={STALE: "version", NUMBER: "id"}
     ),
     "ledger_bulkrun": Columns(
         stays="id team_id selection_id person_id actor verb facts once item_count made_at",
@@ -204,7 +207,7 @@ BULK = {
         },
     ),
     "ledger_bulkitem": Columns(
-        stays="run_id position hold_id version operation_id given result why said_at", aside={NUMBER: "id"}
+        stays="run_id position hold_id step_id version operation_id given result why said_at", aside={NUMBER: "id"}
     ),
     "ledger_referencelist": Columns(
         stays="id team_id selection_id person_id made_at file_name content digest row_count"

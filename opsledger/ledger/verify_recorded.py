@@ -192,8 +192,7 @@ def _of_counts(one: Recorded, loaded: Loaded) -> Iterator[str]:
         if says != has:
             yield f"it counts {says} {words}, and has {has}"
     for step, known in zip(one.steps, steps, strict=False):
-        says, has = (step.attempt_count, step.tries_used), (len(known.attempts), known.tries_used)
-        if says != has:
+        if (step.attempt_count, step.tries_used) != (len(known.attempts), known.tries_used):
             yield f"step {step.number} counts other attempts than it has"
 
 

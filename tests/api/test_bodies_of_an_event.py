@@ -63,7 +63,7 @@ def settle(world: World, answer: str = "first_stands", **more: Any) -> None:
 
 def mend(world: World, old: str, new: str) -> None:
     assert old in DEFINITIONS
-    load(world.cast.launch.pk, read(DEFINITIONS.replace(old, new)), actor="test")
+    load(world.cast.launch.pk, read(DEFINITIONS.replace(old, new)), actor="command:test")
     forget_current()
     hooks.forget()
 

@@ -26,7 +26,7 @@ def named(world: World, own: str = "my-own", workflow: str = "by_hand", **params
 def renamed(world: World) -> None:
     """Events start their operations under another id from now on."""
     text = DEFINITIONS.replace('"shop:{event.id}"', '"shop2:{event.id}"')
-    load(world.cast.launch.pk, read(text), actor="test")
+    load(world.cast.launch.pk, read(text), actor="command:test")
     forget_current()
     hooks.forget()
 
@@ -79,7 +79,7 @@ def test_an_operation_that_the_event_asks_for_is_the_one_it_started_whoever_reco
 
 def test_a_second_event_of_the_same_action_has_started_it_too(world: World) -> None:
     text = DEFINITIONS.replace('"shop:{event.id}"', '"shop:{body.order}"')
-    load(world.cast.launch.pk, read(text), actor="test")
+    load(world.cast.launch.pk, read(text), actor="command:test")
     forget_current()
     hooks.forget()
     deliver(event(1, order="7"))
@@ -103,7 +103,7 @@ def test_an_event_that_was_held_and_is_named_meanwhile_still_starts_what_it_asks
     deliver(event(1, data={"title": "Call"}))
     named(world)
     text = DEFINITIONS.replace('subject = "data.subject"', 'subject = "data.title"')
-    load(world.cast.launch.pk, read(text), actor="test")
+    load(world.cast.launch.pk, read(text), actor="command:test")
     forget_current()
     hooks.forget()
     deliver(event(1, data={"title": "Call"}))

@@ -176,7 +176,9 @@ def test_a_locked_value_is_compared_with_what_an_earlier_item_brings(w: Letters)
 
 def test_a_content_belongs_to_one_workflow_also_inside_of_a_batch(w: Letters) -> None:
     load(
-        w.cast.launch.pk, read(LETTERS.replace("letter]", "note]").replace("letter.", "note.")), actor="test"
+        w.cast.launch.pk,
+        read(LETTERS.replace("letter]", "note]").replace("letter.", "note.")),
+        actor="command:test",
     )
     items = batch(w, brings("b", "one"), brings("c", "one", workflow="note"))
     assert [item["status"] for item in items] == [201, 422]

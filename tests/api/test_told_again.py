@@ -41,7 +41,7 @@ def reopened(world: World) -> None:
 def asks_for_more(world: World) -> None:
     more = '[[workflow.by_hand.params]]\nname = "region"\nlabel = "Region"\n'
     place = '[[workflow.by_hand.steps]]\nname = "create_task"'
-    load(world.cast.launch.pk, read(DEFINITIONS.replace(place, more + place)), actor="test")
+    load(world.cast.launch.pk, read(DEFINITIONS.replace(place, more + place)), actor="command:test")
     forget_current()
 
 
@@ -148,7 +148,7 @@ def test_content_told_again_is_read_as_the_recorded_workflow_reads_it(transactio
 def text_asks_for_more(world: World) -> None:
     field = '[[workflow.letter.content]]\nname = "subject"\nlabel = "Subject"\n'
     place = '[[workflow.letter.steps]]\nname = "write"'
-    load(world.cast.launch.pk, read(LETTERS.replace(place, field + place)), actor="test")
+    load(world.cast.launch.pk, read(LETTERS.replace(place, field + place)), actor="command:test")
     forget_current()
 
 

@@ -54,7 +54,7 @@ def everything(scenes: Scenes) -> None:
     scenes.stopped()
     switch_sending(False, reason="A restored backup.", by="command:sending")
     other = add_team(slug="other", name="Other", fallback_owner=person("Rita"))
-    load(other.pk, read_files([DEFINITIONS]), actor="test")
+    load(other.pk, read_files([DEFINITIONS]), actor="command:test")
     Desk(other, scenes.desk.sandbox).open()
 
 

@@ -24,7 +24,7 @@ from opsledger.ledger.actions.claim import ClaimedSend
 from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.definitions import current_workflow
 from opsledger.ledger.actions.destinations import record_access_refused, record_reachability, settle_pause
-from opsledger.ledger.actions.events import open_named_event_here
+from opsledger.ledger.actions.events import event_names, open_named_events_here
 from opsledger.ledger.actions.interventions import settle_cancel
 from opsledger.ledger.actions.new_operations import NewOperation
 from opsledger.ledger.actions.notes import settle_note_on_operation
@@ -149,7 +149,8 @@ def test_a_statement_that_the_database_refuses_for_good_loses_no_reply(
 def test_what_is_added_meanwhile_without_another_version_stays(desk: Desk, database_urls: Urls) -> None:
     ((claimed, sent),) = claimed_and_answered(desk, 1)
     with transaction.atomic():
-        event = open_named_event_here(desk.team.pk, "shop", "evt-1", actor="test")
+        (named,) = event_names(desk.team.pk, [("shop", "evt-1")]).values()
+        event = open_named_events_here(desk.team.pk, [named], actor="command:test")[named]
     told = json.dumps({"event": str(event)})
 
     def another_line(holder: psycopg.Connection) -> None:

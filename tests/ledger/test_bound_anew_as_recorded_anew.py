@@ -51,7 +51,7 @@ class Files:
         before = file.read_text()
         file.write_text(change(before))
         assert file.read_text() != before
-        load(self.desk.team.pk, read_files([self.folder]), actor="test")
+        load(self.desk.team.pk, read_files([self.folder]), actor="command:test")
         forget_current()
 
 

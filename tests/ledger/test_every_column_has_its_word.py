@@ -134,6 +134,7 @@ OTHERS = {
 }
 # Values that a constraint would not take, though another would be there: one that is taken.
 TAKEN = {
+    ("journal_entry", "actor"): "CASE WHEN actor = 'engine' THEN 'web' ELSE 'engine' END",
     (
         "ledger_operation",
         "state",
@@ -175,7 +176,7 @@ TAKEN = {
 
 
 # It stays once it is there, and in the world below it is not.
-ONCE = ("ledger_approvedrequest", "voided_at")
+ONCE = {("ledger_approvedrequest", "voided_at"), ("ledger_operationevent", "started")}
 
 
 def changes_of(table: str, column: str) -> Iterator[str]:
@@ -203,7 +204,7 @@ def test_a_change_of_what_stays_is_refused(world: Scenes, table: str) -> None:
         for of_table, column in STAYING
         if of_table == table
         for change in changes_of(table, column)
-        if (table, column) != ONCE and not _is_refused(f"UPDATE {table} SET {column} = {change}")
+        if (table, column) not in ONCE and not _is_refused(f"UPDATE {table} SET {column} = {change}")
     ]
     assert changed == []
 

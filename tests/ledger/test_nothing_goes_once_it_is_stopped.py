@@ -114,7 +114,7 @@ def done_by_automations(desk: Desk, folder: Path) -> None:
     file = copied / "classic_follow_up.toml"
     own = 'action = "create_task"\nperformer = "automation"\n'
     file.write_text(file.read_text().replace('action = "create_task"\n', own))
-    load(desk.team.pk, read_files([copied]), actor="test")
+    load(desk.team.pk, read_files([copied]), actor="command:test")
     forget_current()
 
 

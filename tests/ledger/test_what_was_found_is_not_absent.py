@@ -95,7 +95,7 @@ def changed_definitions(desk: Desk, folder: Path, name: str, change: Callable[[s
 
 
 def loaded(desk: Desk, folder: Path) -> None:
-    load(desk.team.pk, read_files([folder]), actor="test")
+    load(desk.team.pk, read_files([folder]), actor="command:test")
     forget_current()
 
 

@@ -34,6 +34,7 @@ TRIGGERS = {
     'operation_keeps_its_content': ('ledger_operation', 'content_id', 'OLD.content_id IS NOT NULL'),
     'params_stay_as_recorded': ('ledger_operationparams', 'params', ALWAYS),
     'event_of_an_operation_stays': ('ledger_operationevent', 'id operation_id event_id added_at', ALWAYS),
+    'event_that_started_an_operation_stays_so': ('ledger_operationevent', 'started', 'OLD.started'),
     'step_stays_as_recorded': (
         'ledger_step',
         'team_id number name identity title destination_id destination_slug action performer',
@@ -67,6 +68,14 @@ TRIGGERS = {
     ),
     'delivery_stays_as_received': (
         'ledger_delivery', 'id event_id received_at body_id secret_name conflict', ALWAYS
+    ),
+    # Deliveries of earlier releases are given the digests of their bodies when they are asked about.
+    'delivery_keeps_its_digest': ('ledger_delivery', 'digest', 'OLD.digest IS NOT NULL'),
+    'delivery_keeps_its_question': ('ledger_delivery', 'hold_id', 'OLD.hold_id IS NOT NULL'),
+    'early_report_stays_as_told': (
+        'ledger_earlyreport',
+        'id team_id event_id destination_id action reference reference_key says occurred_at told_at',
+        ALWAYS,
     ),
     'definition_keeps_its_name': ('ledger_definition', 'team_id kind slug', ALWAYS),
     'destination_keeps_its_name': ('ledger_destination', 'definition_id team_id slug', ALWAYS),
