@@ -207,7 +207,8 @@ BULK = {
         },
     ),
     "ledger_bulkitem": Columns(
-        stays="run_id position hold_id step_id version operation_id given result why said_at", aside={NUMBER: "id"}
+        stays="run_id position hold_id step_id version operation_id given result why said_at",
+        aside={NUMBER: "id"},
     ),
     "ledger_referencelist": Columns(
         stays="id team_id selection_id person_id made_at file_name content digest row_count"

@@ -27,6 +27,8 @@ from opsledger.ledger.actions.event_questions import ask_about_next_body_here
 from opsledger.ledger.actions.events import NewEvent, open_event_here
 from opsledger.ledger.models import Delivery, Event, Hold, Operation, RawBody
 from opsledger.lib.ids import public
+from opsledger.local.postgres import Urls
+from tests.by_hand import change_by_hand
 from tests.lock_waits import until_waiting
 
 
@@ -190,11 +192,13 @@ def test_that_the_first_stands_against_another_body_says_nothing_of_what_it_star
 # What an earlier release has kept
 
 
-def test_the_same_bytes_are_the_same_event_whatever_its_digest_was_taken_over(world: World) -> None:
+def test_the_same_bytes_are_the_same_event_whatever_its_digest_was_taken_over(
+    live_world: World, database_urls: Urls
+) -> None:
     raw = rb'{"id":"evt_1","type":"task.seen","data":"a\u0000"}'
     deliver(raw)
-    Event.objects.update(digest=b"-" * 32)
-    Delivery.objects.update(digest=None)
+    change_by_hand(database_urls, "UPDATE ledger_event SET digest = %s", b"-" * 32)
+    change_by_hand(database_urls, "UPDATE ledger_delivery SET digest = NULL")
     assert deliver(raw).json()["state"] == "recorded"
     assert deliver(raw.replace(b":", b": ", 1)).json()["state"] == "recorded"
     assert deliver(raw.replace(b"a", b"b")).json()["state"] == "held"
@@ -205,21 +209,23 @@ def migration_of(topic: str) -> Any:
     return importlib.import_module(f"{migrations.__name__}.{names[0]}")
 
 
-def test_what_was_asked_about_before_it_was_kept_is_found_by_the_digest_of_its_question(world: World) -> None:
+def test_what_was_asked_about_before_it_was_kept_is_found_by_the_digest_of_its_question(
+    live_world: World, database_urls: Urls
+) -> None:
     for letter in "AABBC":
         deliver(body(letter))
     before = list(Delivery.objects.order_by("id").values_list("hold_id", flat=True))
-    Delivery.objects.update(hold=None, digest=None)
+    change_by_hand(database_urls, "UPDATE ledger_delivery SET hold_id = NULL, digest = NULL")
     with connection.cursor() as cursor:
         cursor.execute(migration_of("bodies_asked_about_before").ASKED)
     assert list(Delivery.objects.order_by("id").values_list("hold_id", flat=True)) == before
     hold = Hold.objects.get().pk
     assert before == [None, None, hold, hold, None]
-    settle(world)
-    assert asked_about(open_hold(world)) == "C"
+    settle(live_world)
+    assert asked_about(open_hold(live_world)) == "C"
     deliver(body("B"))
-    settle(world)
-    assert open_hold(world) is None
+    settle(live_world)
+    assert open_hold(live_world) is None
 
 
 def test_only_another_body_is_asked_about(world: World) -> None:

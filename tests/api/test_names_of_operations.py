@@ -35,7 +35,12 @@ def named(world: World) -> Named:
     world.auto.post("/operations/x/steps/create_task/claim")
     team, current = world.cast.launch.pk, current_workflow(world.cast.launch.pk, "by_hand")
     old = NewOperation(
-        team, number, current.version_id, current.destinations, {"subject": "Else"}, "token:from-before"
+        team,
+        number,
+        current.version_id,
+        current.destinations,
+        {"subject": "Else"},
+        "token:00000000-0000-0000-0000-00000000000b",
     )
     lookalike = public("op", open_operations_here([old])[0].id)
     assert world.decide(lookalike).status_code == 200  # it is settled: as such it might be replaced
