@@ -104,7 +104,12 @@ TEMPLATES = [
         "DIRS": [BASE_DIR / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
-            "builtins": ["opsledger.console.templatetags.ops", "template_partials.templatetags.partials"],
+            "builtins": [
+                "django.templatetags.i18n",
+                "opsledger.console.templatetags.texts",
+                "opsledger.console.templatetags.ops",
+                "template_partials.templatetags.partials",
+            ],
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",

@@ -14,6 +14,7 @@ from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import get_language
 
 from opsledger.accounts.models import Person, initials_of
 from opsledger.console.vocabulary import shown
@@ -229,12 +230,12 @@ _SELECTED = mark_safe(" selected")
 
 @register.simple_tag
 def fixed(template_name: str) -> SafeString:
-    """A part of every page that depends on nothing, rendered once for each process."""
-    return _fixed(template_name)
+    """A part of every page that depends on nothing but the language, rendered once for each process."""
+    return _fixed(template_name, get_language())
 
 
-@lru_cache(maxsize=16)
-def _fixed(template_name: str) -> SafeString:
+@lru_cache(maxsize=64)
+def _fixed(template_name: str, language: str | None) -> SafeString:
     return render_to_string(template_name)
 
 
