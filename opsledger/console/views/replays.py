@@ -184,7 +184,7 @@ def _plan_context(request: ConsoleRequest, made: Plan, query: str, **more: Any) 
     context = replay_pages.plan_context(made, frozen, query, database_now())
     return context | {
         "typed": {"stop": str(STOPS[1])},
-        "stops": [str(one) for one in STOPS],
+        "stops": STOPS,
         "errors": {},
         "rates": {one.slug: f"{one.sends_per_second:g}" for one in made.destinations},
         "ticked": set(),
