@@ -151,16 +151,9 @@ def progress_context(line: RunLine) -> dict[str, Any]:
         "line": line,
         "public": ids.public("run", line.id),
         "is_open": line.state is BulkState.RUNNING,
-        "things": things_word(line.verb, line.item_count),
+        "of_steps": line.verb is Verb.CANCEL,
         "counts": counts_of(line),
     }
-
-
-def things_word(verb: Verb, count: int) -> str:
-    """What a run is about, as its page calls it."""
-    if verb is Verb.CANCEL:
-        return ngettext("step", "steps", count)
-    return ngettext("hold", "holds", count)
 
 
 def item_row(item: ItemLine) -> dict[str, Any]:
