@@ -15,6 +15,7 @@ from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from opsledger.accounts import actions
@@ -49,7 +50,7 @@ from opsledger.console.middleware import without_team
 from opsledger.console.permissions import needs, why_not
 from opsledger.console.vocabulary import KINDS, rows_of
 from opsledger.ledger.actions.approvers import settle_approvers_changed_here
-from opsledger.ledger.queries.succession import succession_of
+from opsledger.ledger.queries.succession import Succession, succession_of
 
 TOKEN_DAYS = (7, 30, 90, 365)
 
@@ -192,8 +193,18 @@ def _successions(request: ConsoleRequest, member: Person) -> list[dict[str, Any]
     teams = [team for team in memberships_of(member) if team.pk in request.team_ids]
     found = [(team, succession_of(member.pk, team.pk, now)) for team in teams]
     return [
-        {"team": team, "count": one.count, "is_more": one.is_more, "heirs": one.heirs} for team, one in found
+        {"team": team, "count": one.count, "is_more": one.is_more, "shares": _shares(one)}
+        for team, one in found
     ]
+
+
+def _shares(one: Succession) -> str:
+    """“2 go to Maria, 1 goes to Jon”."""
+    return ", ".join(
+        ngettext("%(count)s goes to %(name)s", "%(count)s go to %(name)s", heir.count)
+        % {"count": heir.count, "name": heir.name}
+        for heir in one.heirs
+    )
 
 
 @require_POST
