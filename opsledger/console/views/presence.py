@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.http import Http404, HttpResponse
+from django.utils.html import format_html, format_html_join
 from django.views.decorators.http import require_POST
 
 from opsledger.accounts.models import Person
@@ -27,7 +28,14 @@ def presence(request: ConsoleRequest, kind: str, thing: str) -> HttpResponse:
     if not wants_fragment(request):
         return no_content()
     people = _people(others, team_id)
-    context = {"people": people[:NAMED_MAX], "more_count": len(people) - len(people[:NAMED_MAX])}
+    named, more_count = people[:NAMED_MAX], len(people[NAMED_MAX:])
+    listed = named if more_count else named[:-1]
+    context = {
+        "people": named,
+        "names": format_html_join(", ", "<b>{}</b>", ((one.display_name,) for one in listed)),
+        "last_name": format_html("<b>{}</b>", named[-1].display_name) if named else "",
+        "more_count": more_count,
+    }
     return page(request, "presence.html", context, fragments=("presence",), fragment="presence")
 
 
