@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
-from django.template import Context, Template
+from django.template import Context, Template, TemplateSyntaxError
 from django.template.base import Lexer, Token, TokenType
 from django.utils import translation
 from django.utils.translation import trans_real
@@ -177,7 +177,9 @@ def test_a_page_is_shown_in_the_language_that_is_asked_for(scenes: Scenes, path:
     assert '<html lang="eo"' in shown
     assert len(own) >= 3
     assert [text for text in own if not text.startswith("⟦")] == []
-    assert [re.sub("[⟦⟧]", "", text) for text in own] == ["".join(found) for found in OWN_TEXT.findall(before)]
+    assert [re.sub("[⟦⟧]", "", text) for text in own] == [
+        "".join(found) for found in OWN_TEXT.findall(before)
+    ]
     after = client.get(path).content.decode()
     assert '<html lang="en"' in after
     assert "⟦" not in before + after
@@ -222,6 +224,11 @@ def test_a_sentence_is_counted_and_its_values_are_escaped(count: int, text: str)
 def test_a_sentence_may_be_kept_for_later_and_leaves_no_name_behind() -> None:
     kept = "{% blocktranslate trimmed asvar kept with n=1 %}  {{ n }} of\n {{ gone }}{% endblocktranslate %}"
     assert said(kept + "[{{ kept }}{{ n }}]") == "[1 of ]"
+
+
+def test_what_is_counted_is_a_number() -> None:
+    with pytest.raises(TemplateSyntaxError, match="must be a number"):
+        said(COUNTED, a={"b": "1"}, d="x")
 
 
 def test_a_translation_that_does_not_fit_its_values_falls_back(

@@ -44,18 +44,19 @@ class Sentence(BlockTranslateNode):
         self._names = dict.fromkeys([*names, *more_names])
 
     def render(self, context: Context, nested: bool = False) -> str:
-        """As Django's, which also tells what is wrong with a translation that does not fit its values."""
+        """As Django's, which is left to do what is rare, and to tell what does not fit."""
+        if self.message_context:
+            return super().render(context, nested)
         values = {name: value.resolve(context) for name, value in self.extra_context.items()}
-        if self.counter is None:
+        if self.counter is None or self.countervar is None:
             text = gettext(self._one)
         else:
             count = values[self.countervar] = self.counter.resolve(context)
+            if not isinstance(count, int):
+                return super().render(context, nested)
             text = ngettext(self._one, self._many, count)
-        empty = context.template.engine.string_if_invalid
         shown = {
-            name: render_value_in_context(
-                values[name] if name in values else context.get(name, empty), context
-            )
+            name: render_value_in_context(values[name] if name in values else context.get(name, ""), context)
             for name in self._names
         }
         try:
@@ -94,5 +95,5 @@ def blocktranslate(parser: Parser, token: Token) -> Node:
         plain.message_context,
         trimmed=plain.trimmed,
         asvar=plain.asvar,
-        tag_name=plain.tag_name,
+        tag_name="blocktranslate",
     )
