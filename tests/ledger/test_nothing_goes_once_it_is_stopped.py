@@ -25,6 +25,7 @@ from opsledger.ledger.actions.destinations import (
 from opsledger.ledger.actions.open import Opened
 from opsledger.ledger.actions.report import NotClaimable, claim_for_automation
 from opsledger.ledger.actions.sending import switch_sending
+from opsledger.ledger.actions.stops import CLAIM
 from opsledger.ledger.models import Attempt, Destination
 from opsledger.ledger.sql import statement
 from opsledger.local.postgres import Urls
@@ -123,7 +124,12 @@ def done_by_automations(desk: Desk, folder: Path) -> None:
 
 def claiming(room: dict[UUID, claim._Room], most: int = 5) -> Callable[[psycopg.Connection], object]:
     """The engine's claim in a transaction that is not committed yet."""
-    return lambda holder: holder.execute(statement("claim_sends"), claim._asked(room, most, "test"))  # type: ignore[arg-type]
+
+    def begin(holder: psycopg.Connection) -> None:
+        holder.execute(CLAIM)
+        holder.execute(statement("claim_sends"), claim._asked(room, most, "test"))  # type: ignore[arg-type]
+
+    return begin
 
 
 def attempts(opened: Opened) -> int:
@@ -162,36 +168,28 @@ def report_now(destination_id: UUID) -> bool:
         return report._is_stopped(destination_id)
 
 
-HALF_DONE = {
-    "sending is off": "UPDATE ledger_sendingswitch SET sending = false, reason = 'x', changed_by = 'command:x'",
-    "the destination is paused": "UPDATE ledger_destination SET paused_at = now() WHERE slug = 'crm_classic'",
-    "its access is refused": "UPDATE ledger_destination SET access_refused_at = now() WHERE slug = 'crm_classic'",
-    "its circuit is open": "UPDATE ledger_destination SET circuit_opened_at = now(), circuit_trial_at = now()"
-    " WHERE slug = 'crm_classic'",
-}
-
-
-@pytest.mark.parametrize("stopping", HALF_DONE.values(), ids=HALF_DONE.keys())
+@stops
 @pytest.mark.parametrize("place", ["the engine", "an automation"])
-def test_a_claim_that_began_before_a_stop_was_committed_sees_it_all_the_same(
-    desk: Desk, database_urls: Urls, place: str, stopping: str
+def test_a_claim_that_reads_when_the_stop_is_written_sees_it(
+    desk: Desk, database_urls: Urls, place: str, stop: Stop
 ) -> None:
+    """It has the claims' lock already, so the stop waits for it; what it reads is what stands."""
     opened = desk.open("classic_follow_up")
     room = claim._take_room(5, 30.0)
+    rival = threading.Thread(target=lambda: (stop(desk), connections.close_all()))
 
-    table = stopping.split()[1]
-
-    def half_done(holder: psycopg.Connection) -> None:
-        """With a lock that the claim waits for when it has begun to read."""
-        holder.execute(f"SELECT FROM {table} FOR UPDATE")  # type: ignore[call-overload]
-        holder.execute(stopping)  # type: ignore[call-overload]
-
-    def claimed() -> object:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(CLAIM)
+        rival.start()
+        until_waiting(1, [rival])
         if place == "the engine":
-            return claim._open_attempts(room, 5, "test")
-        return report_now(desk.step(opened).destination_id) or None
+            cursor.execute(statement("claim_sends"), claim._asked(room, 5, "test"))
+            assert cursor.fetchall() == []
+        else:
+            assert report._is_stopped(desk.step(opened).destination_id)
+    rival.join(timeout=20)
 
-    assert behind(database_urls, half_done, claimed) == ([] if place == "the engine" else True)
+    assert not rival.is_alive()
     assert attempts(opened) == 0
 
 
@@ -215,22 +213,27 @@ def test_claims_do_not_wait_for_each_other(desk: Desk, database_urls: Urls) -> N
 def test_a_stop_is_not_kept_waiting_by_claims_that_come_after_it(
     desk: Desk, database_urls: Urls, stop: Stop
 ) -> None:
+    """They wait behind it for as long as it waits, and see it."""
     first, second = desk.open("classic_follow_up"), desk.open("classic_follow_up")
     room = claim._take_room(5, 30.0)
-    rival = threading.Thread(target=lambda: (stop(desk), connections.close_all()))
+    left: list[object] = []
+    stopping = threading.Thread(target=lambda: (stop(desk), connections.close_all()))
+    later = threading.Thread(
+        target=lambda: (left.append(claim._open_attempts(room, 5, "later")), connections.close_all())
+    )
 
-    with (
-        psycopg.connect(database_urls.superuser) as before,
-        psycopg.connect(database_urls.superuser) as after,
-    ):
+    with psycopg.connect(database_urls.superuser) as before:
         claiming(room, most=1)(before)
-        rival.start()
-        until_waiting(1, [rival])
-        claiming(room)(after)
+        stopping.start()
+        until_waiting(1, [stopping])
+        later.start()
+        until_waiting(2, [stopping, later])
         before.commit()
-        rival.join(timeout=20)
-        assert not rival.is_alive(), "the stop waits for a claim that came after it"
+        for thread in (stopping, later):
+            thread.join(timeout=20)
+            assert not thread.is_alive()
 
+    assert left == [[]]
     assert sorted(attempts(one) for one in (first, second)) == [0, 1]
 
 

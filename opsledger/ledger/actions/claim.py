@@ -15,6 +15,7 @@ from django.db import DatabaseError, InterfaceError, connection, transaction
 from psycopg import Cursor
 from psycopg.rows import RowFactory, class_row
 
+from opsledger.ledger.actions.stops import CLAIM
 from opsledger.ledger.sql import statement
 
 log = logging.getLogger(__name__)
@@ -126,7 +127,10 @@ def claim_sends(
 
 
 def _open_attempts(room: Mapping[UUID, _Room], limit: int, worker: str) -> list[ClaimedSend]:
-    with _of_its_own():
+    """In one transaction and one round trip: the claims' lock, then the claim. It is committed when this returns."""
+    connection.ensure_connection()
+    with _of_its_own(), connection.wrap_database_errors, connection.connection.pipeline():
+        connection.connection.execute(CLAIM)
         return _fetch(_claimed_sends, "claim_sends", _asked(room, limit, worker))
 
 

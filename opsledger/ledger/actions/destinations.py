@@ -51,7 +51,7 @@ def settle_pause(destination_id: UUID, version: int, reason: str, by: By) -> boo
             raise DestinationChanged
         kept: dict[str, object] = {"reason": keep_text(destination_id, reason), "version": version}
         stopped = _stop(destination_id, HoldReason.PAUSED, by.actor, kept)
-    wait_for_claims(destination_id)
+    wait_for_claims()
     return stopped
 
 
@@ -64,7 +64,7 @@ def record_access_refused(destination_id: UUID) -> bool:
     """401, or a 403 that means it: sending to this destination stops, one hold for all."""
     stopped = _stop(destination_id, HoldReason.ACCESS_REFUSED, "engine", {})
     if stopped:
-        wait_for_claims(destination_id)
+        wait_for_claims()
     return stopped
 
 
@@ -92,7 +92,7 @@ def record_reachability(
         if failures >= CIRCUIT_FAILURES_MAX:
             facts: dict[str, object] = {"failures_in_a_row": failures}
             if _stop(destination_id, HoldReason.CIRCUIT_OPEN, "engine", facts, trial_every_seconds):
-                wait_for_claims(destination_id)
+                wait_for_claims()
 
 
 def _with_failures(destination_ids: set[UUID]) -> list[UUID]:

@@ -19,6 +19,7 @@ from opsledger.ledger import definitions
 from opsledger.ledger.actions.change import Change, Changed, NewEvidence, change_here
 from opsledger.ledger.actions.deciding import By, Refused
 from opsledger.ledger.actions.references import once_more, taken_by_other
+from opsledger.ledger.actions.stops import CLAIM
 from opsledger.ledger.models import Attempt, Evidence, Step, StepRequest
 from opsledger.ledger.records import Loaded, lock
 from opsledger.lib.ids import new_id, public
@@ -160,13 +161,14 @@ def _refuse_claim(loaded: Loaded, step: StepRecord) -> None:
 _STOPPED = """
 SELECT coalesce(d.paused_at, d.access_refused_at, d.circuit_opened_at) IS NOT NULL OR NOT w.sending
   FROM ledger_destination d CROSS JOIN ledger_sendingswitch w
- WHERE d.definition_id = %s FOR KEY SHARE OF d, w
+ WHERE d.definition_id = %s
 """
 
 
 def _is_stopped(destination_id: UUID) -> bool:
     """Who stops it from now on returns when the claim has ended (as in claim_sends.sql)."""
     with connection.cursor() as cursor:
+        cursor.execute(CLAIM)  # first, so that what is read then is what stands
         cursor.execute(_STOPPED, [destination_id])
         row = cursor.fetchone()
     return row is None or bool(row[0])

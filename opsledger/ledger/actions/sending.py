@@ -44,7 +44,7 @@ def switch_sending(sending: bool, *, reason: str, by: str) -> None:
         kind = "sending_on" if sending else "sending_off"
         append([Line("sending", SENDING_ID, kind, by, body(facts))])
     if not sending:
-        wait_for_claims(None)
+        wait_for_claims()
 
 
 def record_restored(until: datetime, *, actor: str) -> int:

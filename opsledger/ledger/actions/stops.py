@@ -1,24 +1,22 @@
 """What a stop waits for before it returns: claims that were under way when it was committed, and have not seen it.
 
-A claim locks the switch and its destinations FOR KEY SHARE until it is committed (claim_sends.sql, report.py). A stop is
-written without waiting for them, so that every later claim sees it, however many come; then the row is locked once, for a
-moment, FOR UPDATE: those that came earlier have ended by then, and what they opened is in flight.
+A claim takes the claims' lock for itself and others (`CLAIM`) before it reads whether it may send, and has it until it is
+committed. A stop is written without waiting, so that every later claim sees it; then it takes the lock alone, for a moment:
+those that came earlier have ended by then, and what they opened is in flight. Those that come while it waits wait behind it.
+
+It is an advisory lock, not the rows of the switch and the destinations: these are written all the time, and rows that are
+both shared and written make those who write them block each other.
 """
 
 from __future__ import annotations
 
-from uuid import UUID
-
 from django.db import connection, transaction
 
-_CLAIMED_THERE = "SELECT FROM ledger_destination WHERE definition_id = %s FOR UPDATE"
-_CLAIMED_ANYWHERE = "SELECT FROM ledger_sendingswitch FOR UPDATE"
+CLAIMS_LOCK = 7_301_845_113  # any number that no other advisory lock has
+CLAIM = f"SELECT pg_advisory_xact_lock_shared({CLAIMS_LOCK})"
 
 
-def wait_for_claims(destination_id: UUID | None) -> None:
-    """Called when the stop of a destination (None: of all sending) has been committed."""
+def wait_for_claims() -> None:
+    """Called when a stop, of one destination or of all sending, has been committed."""
     with transaction.atomic(), connection.cursor() as cursor:
-        if destination_id is None:
-            cursor.execute(_CLAIMED_ANYWHERE)
-        else:
-            cursor.execute(_CLAIMED_THERE, [destination_id])
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [CLAIMS_LOCK])

@@ -2,8 +2,8 @@
 -- the room that it has (claim_room.sql).
 -- 0. open: the destinations to which something may be sent now. However long ago the room was taken, what was stopped since is
 --    not sent to: sending is on, the destination neither paused nor refused, its circuit closed, or this the trial that it has.
---    The switch's row and the destinations' are locked FOR KEY SHARE until this commits: claims wait neither for each other
---    nor for who stops them, and a stop returns when those that have not seen it have ended (actions/stops.py).
+--    The transaction has the claims' lock before this reads, so a stop returns when those that have not seen it have ended
+--    (actions/stops.py).
 -- 1. due: what the plan says, per destination, oldest first; one destination's backlog hides no other's. Read without locks.
 -- 2. picked: their operations' rows, locked in the order of their ids; locked ones are somebody else's turn. What is too late
 --    is left to the sweep, unless a person said that it goes all the same.
@@ -28,8 +28,6 @@ WITH asked AS MATERIALIZED (
       JOIN ledger_sendingswitch w ON w.sending
      WHERE d.paused_at IS NULL AND d.access_refused_at IS NULL
        AND (d.circuit_opened_at IS NULL OR d.circuit_trial_at = room.trial_at)
-     ORDER BY d.definition_id
-       FOR KEY SHARE OF d, w
 ), due AS MATERIALIZED (
     SELECT DISTINCT ON (s.operation_id) s.operation_id, s.id, s.revision, s.act_at, s.lateness_waived,
            open.destination_id, open.count
