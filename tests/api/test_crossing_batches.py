@@ -143,7 +143,7 @@ def test_events_are_noted_in_one_order_whoever_names_them(
     def note(order: list[EventName]) -> None:
         try:
             with transaction.atomic():
-                found.append(open_named_events_here(team_id, order, actor="token:t"))
+                found.append(open_named_events_here(team_id, order, actor="command:test"))
         except OperationalError as why:
             found.append(why)
         finally:

@@ -10,6 +10,7 @@ from api_world import World, wanted
 
 from opsledger.api.answers import recorded, recorded_text
 from opsledger.ledger.actions.new_operations import _headers_text
+from opsledger.ledger.actions.opened import Opened
 from opsledger.rules.states import OperationState
 
 OWN = ["a", 'quoted "id"', "back\\slash", "é 日本", "</script>", "\u2028", "x" * 200]
@@ -17,12 +18,14 @@ OWN = ["a", 'quoted "id"', "back\\slash", "é 日本", "</script>", "\u2028", "x
 
 @pytest.mark.parametrize("own", OWN)
 @pytest.mark.parametrize("new", [True, False])
-def test_an_item_is_the_answer_as_json_with_its_status(own: str, new: bool) -> None:
+@pytest.mark.parametrize("stands", [(), ("owner", "not_after")], ids=["", "some stand"])
+def test_an_item_is_the_answer_as_json_with_its_status(own: str, new: bool, stands: tuple[str, ...]) -> None:
     number = UUID(int=4711)
     for state in OperationState:
         status = 201 if new else 200
-        item = {"status": status, **recorded(number, own, state, new=new)}
-        text = recorded_text(number, own, state, new=new, status=status)
+        opened = Opened(number, state, new, stands=stands)
+        item = {"status": status, **recorded(opened, own)}
+        text = recorded_text(opened, own, status)
         assert text == json.dumps(item, separators=(",", ":"))
 
 

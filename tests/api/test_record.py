@@ -52,9 +52,9 @@ def test_a_path_takes_no_other_own_id(world: World, own: str) -> None:
     assert world.auto.get("/operations", {"operation_id": own}).json()["items"][0]["operation_id"] == own
 
 
-def test_an_own_id_that_looks_like_a_public_one_never_finds_another_operation(world: World) -> None:
+def test_an_own_id_that_looks_like_a_public_one_is_refused(world: World) -> None:
     first = world.record("one").json()["id"]
-    assert world.record(first).status_code == 201
+    assert world.record(first).status_code == 422
     assert world.auto.get(f"/operations/{first}").json()["operation_id"] == "one"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 from api_world import World, wanted
-from blocked import behind, behind_ours
+from blocked import behind
 from django.db import IntegrityError, transaction
 from test_concurrency import at_once
 
@@ -96,15 +96,17 @@ def test_the_database_refuses_a_second_one(w: World, owner_connection: psycopg.C
         )
 
 
-def test_whoever_meets_the_referee_is_told_of_the_first_one(w: World) -> None:
+def test_whoever_meets_the_referee_is_told_of_the_first_one(w: World, database_urls: Urls) -> None:
     """A writer that does not lock the earlier one has recorded a replacement that nobody can see yet."""
     x, team = Operation.objects.get(operation_id="x"), w.cast.launch.pk
     w.record("z", "by_hand")
 
-    def unlocked() -> None:
-        Operation.objects.filter(operation_id="z").update(replaces=x)
+    def unlocked(holder: psycopg.Connection) -> None:
+        holder.execute("SET LOCAL session_replication_role = replica")
+        holder.execute("UPDATE ledger_operation SET replaces_id = %s WHERE operation_id = 'z'", [x.pk])
 
-    answer = behind_ours(
+    answer = behind(
+        database_urls,
         unlocked,
         lambda: open_intended(
             team, [Wanted("y", "by_hand", {"subject": "s"}, replaces="x")], By("token:t", "t")

@@ -14,7 +14,7 @@ from opsledger.engine import replays
 from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.definitions import load
 from opsledger.ledger.models import Replay, ReplayItem
-from opsledger.ledger.queries import operations
+from opsledger.ledger.queries import names
 from opsledger.lib.ids import public
 
 
@@ -83,10 +83,8 @@ def test_the_names_of_a_scope_are_looked_up_with_one_query(
     first, second = rejected(world), confirmed(world, "order:2")
     caller = Caller(ApiToken(), world.cast.launch.pk, By("token:00000000-0000-0000-0000-000000000001", "x"))
     asked: list[str] = []
-    real = operations.named_rows
-    monkeypatch.setattr(
-        operations, "named_rows", lambda query, given: asked.append(query) or real(query, given)
-    )  # type: ignore[func-returns-value]
+    real = names.named_rows
+    monkeypatch.setattr(names, "named_rows", lambda query, given: asked.append(query) or real(query, given))  # type: ignore[func-returns-value]
 
     found = operation_ids_of(caller, ["order:2", first, second, "order:1"])
 

@@ -122,14 +122,15 @@ def test_a_page_is_told_who_reads_it_too_by_name_and_initials(scenes: Scenes, in
     path = f"/presence/operation/{public('op', opened.id)}/"
     maria, vera = scenes.member("Maria Santos", Role.OPERATOR), scenes.member("Vera", Role.VIEWER)
     assert f'data-presence="{path}"' in client_of(maria).get(path_of(opened)).content.decode()
+    others = [scenes.member(name, Role.OPERATOR) for name in ("Ann", "Bob")]
     entries = Entry.objects.count()
     assert "reading" not in beat(maria, path)
     html = beat(vera, path)
     assert ">MS</span>" in html
     assert "<b>Maria Santos</b> is reading this too" in html
     assert "<b>Maria Santos</b> and <b>Vera</b> are reading this too" in beat(scenes.owner, path)
-    for name in ("Ann", "Bob"):
-        beat(scenes.member(name, Role.OPERATOR), path)
+    for reader in others:
+        beat(reader, path)
     html = beat(scenes.owner, path)
     assert "<b>Ann</b>, <b>Bob</b>, <b>Maria Santos</b> and 1 more are reading this too" in html
     assert Entry.objects.count() == entries

@@ -18,7 +18,7 @@ from opsledger.accounts.models import Person
 from opsledger.accounts.roles import Role
 from opsledger.console.forms import by_person
 from opsledger.ledger.actions.open import open_operations
-from opsledger.ledger.models import Definition, Hold, SavedView
+from opsledger.ledger.models import Hold, SavedView
 from opsledger.ledger.queries import approvals, inbox
 from opsledger.lib.ids import public
 from opsledger.rules.answers import Answer
@@ -307,11 +307,11 @@ def test_a_view_that_asks_for_something_gone_says_so_rather_than_showing_all(
     save(scenes.owner, f"destination=mail&owner={maria.pk}")
     client = client_of(scenes.owner)
     assert "is gone" not in shown(client, link(view()))
-    Definition.objects.filter(team=scenes.desk.team, slug="mail").update(slug="post")
+    SavedView.objects.update(query=f"destination=fax&owner={maria.pk}")
     Person.objects.filter(pk=maria.pk).update(is_active=False)
     html = shown(client, link(view()))
     assert "“Mine to watch” asks for something that is gone." in html
-    assert "It asks for the destination “mail”, which the team does not have any more." in html
+    assert "It asks for the destination “fax”, which the team does not have any more." in html
     assert "It asks for an owner who is no longer active in the team." in html
     assert ids_in(html) == set()
 

@@ -31,7 +31,8 @@ def forge(opened: Opened, database_urls: object) -> None:
     with psycopg.connect(database_urls.superuser, autocommit=True) as superuser:  # type: ignore[attr-defined]
         superuser.execute("SET session_replication_role = replica")
         superuser.execute(
-            "UPDATE journal_entry SET actor = 'somebody' WHERE seq = 1 AND subject_id = %s", [opened.id]
+            "UPDATE journal_entry SET actor = 'command:somebody' WHERE seq = 1 AND subject_id = %s",
+            [opened.id],
         )
 
 

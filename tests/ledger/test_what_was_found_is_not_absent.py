@@ -351,7 +351,7 @@ def test_a_late_no_change_about_what_was_found_is_disputed(desk: Desk, kind: NoC
     attempt = Attempt.objects.get(operation_id=opened.id)
     finding = Finding(Outcome.NO_CHANGE, KnownBy.REPLY, no_change=kind)
 
-    record_sends([Sent(opened.id, 1, attempt.pk, finding, late_reply(attempt))])
+    record_sends([Sent(opened.id, 1, attempt.pk, finding, late_reply(attempt), actor="destination:crm")])
     send_what_is_due(desk)
 
     assert effects(desk, opened) == 1
@@ -365,7 +365,7 @@ def test_what_was_not_found_is_settled_by_a_late_reply_as_before(desk: Desk) -> 
     attempt = Attempt.objects.get(operation_id=opened.id)
     finding = Finding(Outcome.NO_CHANGE, KnownBy.REPLY, no_change=NoChange.DEFERRED)
 
-    record_sends([Sent(opened.id, 1, attempt.pk, finding, late_reply(attempt))])
+    record_sends([Sent(opened.id, 1, attempt.pk, finding, late_reply(attempt), actor="destination:crm")])
 
     assert desk.step(opened).state == "ready"
     assert not Hold.objects.filter(operation_id=opened.id, closed_at__isnull=True).exists()
