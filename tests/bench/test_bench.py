@@ -39,6 +39,7 @@ TINY_RUNS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("parts", "names"), TINY_RUNS.items(), ids=["paths", "selections"])
 def test_a_tiny_run_prints_a_line_with_its_ratio_for_everything_it_measured(
     parts: tuple[str, ...], names: tuple[str, ...]
