@@ -39,7 +39,7 @@ from opsledger.ledger.queries import operations
 from opsledger.ledger.queries.operation_filter import OperationFilter
 from opsledger.local.postgres import Urls
 from tests.api.blocked import behind
-from tests.desk import Desk
+from tests.desk import AUTOMATION, Desk
 from tests.ledger.test_moulds import kinds
 from tests.ledger.test_ordinary_replies import (
     answered,
@@ -386,12 +386,7 @@ def test_whatever_happens_meanwhile_a_reply_is_what_the_rules_make_of_it(
         current = current_workflow(desk.team.pk, slug)
         params = extra or desk.wanted(slug).params
         wanted = NewOperation(
-            desk.team.pk,
-            "a",
-            current.version_id,
-            current.destinations,
-            params,
-            "token:00000000-0000-0000-0000-000000000001",
+            desk.team.pk, "a", current.version_id, current.destinations, params, AUTOMATION.actor
         )
         opened = open_operations([wanted])[0]
         claimed = claimed_of(opened.id)

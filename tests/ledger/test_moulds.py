@@ -23,7 +23,7 @@ from opsledger.ledger.actions.new_operations import NewOperation, Row, begin, ro
 from opsledger.lib.strict_json import loads
 from opsledger.rules.definition_types import ParamDefinition, ParamType, WorkflowDefinition
 from opsledger.rules.definitions import check_params
-from tests.desk import Desk
+from tests.desk import AUTOMATION, Desk
 
 # Every kind of first step: sent or offered, with a value in the address and in a header that can't take all texts, with our
 # own number in the body, after an approval; and percent signs wherever something is filled in.
@@ -192,7 +192,7 @@ def test_a_cast_row_is_the_row_that_the_rules_give(desk: Desk, kinds: list[str])
             current.version_id,
             current.destinations,
             params,
-            "token:00000000-0000-0000-0000-000000000001",
+            AUTOMATION.actor,
             *ids,
         )
         made, wanted, asked = _both(one, now)
@@ -213,12 +213,7 @@ def test_what_waits_for_a_person_at_once_is_left_to_the_rules(
 ) -> None:
     current = current_workflow(desk.team.pk, slug)
     one = NewOperation(
-        desk.team.pk,
-        "a",
-        current.version_id,
-        current.destinations,
-        {"text": "b"},
-        "token:00000000-0000-0000-0000-000000000001",
+        desk.team.pk, "a", current.version_id, current.destinations, {"text": "b"}, AUTOMATION.actor
     )
     made, _, asked = _both(one, datetime(2026, 1, 1, tzinfo=UTC))
     assert asked
@@ -234,7 +229,7 @@ def test_a_latest_moment_is_left_to_the_rules(desk: Desk, kinds: list[str]) -> N
         current.version_id,
         current.destinations,
         {"text": "b"},
-        "token:00000000-0000-0000-0000-000000000001",
+        AUTOMATION.actor,
         not_after=now,
     )
     assert Casting(now).cast(one) is None

@@ -32,7 +32,7 @@ from opsledger.rules import record
 from opsledger.rules.facts import Phase, SendFact
 from opsledger.rules.outcomes import classify
 from tests.api.blocked import behind
-from tests.desk import Desk
+from tests.desk import AUTOMATION, Desk
 from tests.ledger.test_moulds import given_params, kinds
 
 __all__ = ["kinds"]
@@ -119,12 +119,7 @@ def test_an_ordinary_reply_is_written_as_the_rules_would_write_it(desk: Desk, ki
         current = current_workflow(desk.team.pk, slug)
         params = data.draw(given_params(definitions.workflow(current.version_id)))
         wanted = NewOperation(
-            desk.team.pk,
-            "a",
-            current.version_id,
-            current.destinations,
-            params,
-            "token:00000000-0000-0000-0000-000000000001",
+            desk.team.pk, "a", current.version_id, current.destinations, params, AUTOMATION.actor
         )
         with one_transaction():
             opened = open_operations([wanted])[0]

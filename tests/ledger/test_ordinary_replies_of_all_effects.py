@@ -20,7 +20,7 @@ from opsledger.ledger.actions.new_operations import NewOperation
 from opsledger.ledger.actions.open import open_operations
 from opsledger.ledger.actions.record import record_sends
 from opsledger.ledger.models import Step
-from tests.desk import Desk
+from tests.desk import AUTOMATION, Desk
 from tests.ledger.test_ordinary_replies import answered, claimed_of, one_transaction, reply_to, taken_back
 
 DESTINATION = """
@@ -162,12 +162,7 @@ def test_ordinary_replies_of_all_effects(desk: Desk, slugs: list[str]) -> None:
     def rows_are_equal(slug: str, text: str, replies: list[tuple[str | None, int]]) -> None:
         current = current_workflow(desk.team.pk, slug)
         wanted = NewOperation(
-            desk.team.pk,
-            "a",
-            current.version_id,
-            current.destinations,
-            {"text": text},
-            "token:00000000-0000-0000-0000-000000000001",
+            desk.team.pk, "a", current.version_id, current.destinations, {"text": text}, AUTOMATION.actor
         )
         with one_transaction():
             opened = open_operations([wanted])[0]
