@@ -24,7 +24,7 @@ class Kind:
 
 
 KINDS: Mapping[str, Kind] = {
-    "bad_request": Kind(400, "This request can’t be taken", chunked_body.TODO["bad_request"]),
+    "bad_request": Kind(400, "This request can’t be taken", chunked_body.REMEDIES["bad_request"]),
     "bad_json": Kind(400, "The body can’t be read", "Mend the body and send it again."),
     "not_signed_in": Kind(
         401, "No valid token", "Send `Authorization: Bearer opl_…` with a token that is live."
@@ -47,7 +47,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     "not_claimable": Kind(409, "This step is not to be done now", "Do what `next` says."),
     "not_now": Kind(409, "This can’t be done in the present state", "Read it again, then decide anew."),
-    "length_required": Kind(411, "The body’s length is missing", chunked_body.TODO["length_required"]),
+    "length_required": Kind(411, "The body’s length is missing", chunked_body.REMEDIES["length_required"]),
     "reference_differs": Kind(
         409,
         "The record at the destination differs",
@@ -79,7 +79,7 @@ KINDS: Mapping[str, Kind] = {
         "Send it again; recording is safe to repeat. If it fails twice, tell the operators its X-Request-Id.",
     ),
     "transfer_encoding": Kind(
-        501, "This transfer encoding is not taken", chunked_body.TODO["transfer_encoding"]
+        501, "This transfer encoding is not taken", chunked_body.REMEDIES["transfer_encoding"]
     ),
     "unavailable": Kind(
         503, "The database can’t be reached", "Send it again after Retry-After; recording is safe to repeat."

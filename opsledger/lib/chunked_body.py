@@ -22,7 +22,7 @@ _BODILESS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 
 # Codes of what is refused here, and what a sender does about each (opsledger/api/problems.py has them all).
-TODO = {
+REMEDIES = {
     "bad_request": "Send the whole of it again, as one request.",
     "length_required": "Send Content-Length with the body.",
     "transfer_encoding": "Send Content-Length, or `Transfer-Encoding: chunked`.",
@@ -133,7 +133,7 @@ def _problem(why: _Refused, start_response: StartResponse) -> Iterable[bytes]:
         "status": int(why.status[:3]),
         "code": code,
         "detail": f"{why.detail} Nothing was recorded.",
-        "todo": TODO[code],
+        "todo": REMEDIES[code],
     }
     body = json.dumps(problem).encode()
     headers = [("Content-Type", "application/problem+json"), ("Content-Length", str(len(body)))]
