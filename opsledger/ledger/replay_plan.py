@@ -47,9 +47,8 @@ class PlanItem:
     workflow_version_id: UUID
     destination_version_id: UUID
     rebound: bool  # to a newer definition than it was recorded with, by choice
-    newer_version_id: (
-        UUID | None
-    )  # that its definition has, and that it could take: its request is not frozen yet
+    # that its definition has, and that it could take: its request is not frozen yet
+    newer_version_id: UUID | None
     mark: bytes
     protected: Protected | None = None  # of what would be sent
     hold_id: UUID | None = None

@@ -18,9 +18,8 @@ from opsledger.rules.states import HoldReason, Outcome
 
 # Questions about records that were found, or about words that contradict each other.
 SAY_THAT_IT_HAPPENED = frozenset({HoldReason.DISPUTED, HoldReason.RECORD_DIFFERS, HoldReason.DUPLICATE_FOUND})
-FOUND_UNNAMED = (
-    "found_unnamed"  # in a hold's facts: a record with our identity was found, without a reference
-)
+# In a hold's facts: a record with our identity was found, without a reference.
+FOUND_UNNAMED = "found_unnamed"
 _UNNAMED = "a record without a reference"
 
 

@@ -91,9 +91,8 @@ class ClaimedLook:
     params: str
     asked_at: datetime  # before the destination is asked
     revised: str | None  # parameters that the present revision changed
-    hint: (
-        str | None
-    )  # a reference under which an unsettled attempt's record was found, or named by the destination
+    # a reference under which an unsettled attempt's record was found, or named by the destination
+    hint: str | None
 
 
 _GIVE_BACK = """

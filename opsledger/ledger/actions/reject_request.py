@@ -47,9 +47,8 @@ from opsledger.rules.settling import Moment
 @dataclass(frozen=True, slots=True)
 class RejectedRequest:
     revision: int  # that was rejected
-    returned_to: (
-        int | None
-    )  # the approved revision whose request waits or goes again; None: the step is ended
+    # the approved revision whose request waits or goes again; None: the step is ended
+    returned_to: int | None
     approved_again: bool  # by the person who rejected
 
 
