@@ -57,7 +57,8 @@ def read_if_any(request: HttpRequest, model: type[Model]) -> None:
 
 
 def check_query(request: HttpRequest, known: Mapping[str, bool]) -> None:
-    """422 for a name that the call does not know, or that is said twice where it does not take several (False)."""
+    """422 for a name that the call does not know, for one that is said twice where it does not take several (False), and for
+    a value that no database can be asked for."""
     if not request.META.get("QUERY_STRING"):
         return
     words = f"known are {', '.join(sorted(known))}" if known else "there is none"
@@ -67,6 +68,9 @@ def check_query(request: HttpRequest, known: Mapping[str, bool]) -> None:
         (str(name), "is given more than once")
         for name, values in given
         if len(values) > 1 and not known.get(str(name), True)
+    ]
+    problems += [
+        (str(name), "must not hold NUL") for name, values in given if "\x00" in "".join(map(str, values))
     ]
     if problems:
         raise invalid(problems)
