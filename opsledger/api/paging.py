@@ -18,19 +18,23 @@ def page_of(request: HttpRequest) -> tuple[int, str]:
     text = request.GET.get("limit", str(LIMIT_DEFAULT))
     if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= LIMIT_MAX):
         raise invalid([("limit", f"must be a whole number from 1 to {LIMIT_MAX}")])
-    return int(text), _held_by(request.GET.get("cursor", ""))
+    held = held_by(request.GET.get("cursor", ""))
+    if held is None:
+        raise bad_cursor()
+    return int(text), held
 
 
 def cursor_of(text: str) -> str:
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def _held_by(cursor: str) -> str:
+def held_by(cursor: str) -> str | None:
+    """What `cursor_of` was given; None for a text that it never made."""
     padded = cursor + "=" * (-len(cursor) % 4)
     try:
         return base64.b64decode(padded, altchars=b"-_", validate=True).decode("ascii")
     except (binascii.Error, ValueError):
-        raise bad_cursor() from None
+        return None
 
 
 def bad_cursor() -> Problem:

@@ -20,6 +20,7 @@ from opsledger.ledger.queries import audit, inbox
 from opsledger.ledger.queries.hold_lines import Place
 from opsledger.ledger.queries.inbox import View
 from opsledger.lib import ids
+from opsledger.lib.places import place_text, read_place
 from opsledger.rules.states import HoldReason
 
 TEXT_MAX = 300
@@ -37,20 +38,18 @@ VIEWS: Mapping[View, str] = {
 
 def cursor_text(place: Place) -> str:
     """A place in the inbox as it stands in an address."""
-    return f"{place.due_at.isoformat()}~{ids.public('hold', place.id)}"
+    return place_text("hold", place.due_at, place.id)
 
 
 def read_cursor(text: str) -> Place | None:
     if not text:
         return None
-    due_text, _, hold_text = text.partition("~")
-    number = ids.parse("hold", hold_text)
-    due_at = _moment(due_text)
-    if number is None or due_at is None:
+    found = read_place("hold", text)
+    if found is None:
         raise BadRequest(
             "This link to another page of the list can’t be read. Start again from the first page."
         )
-    return Place(due_at, number)
+    return Place(*found)
 
 
 @dataclass(frozen=True, slots=True)

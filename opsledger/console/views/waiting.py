@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
@@ -27,6 +26,7 @@ from opsledger.ledger.models import Selection
 from opsledger.ledger.queries import waiting
 from opsledger.ledger.queries.waiting import Stopped, Turn, WaitingLine
 from opsledger.lib import ids
+from opsledger.lib.places import place_text, read_place
 from opsledger.rules.bulk import HOLDS_MAX, Verb
 
 
@@ -64,21 +64,16 @@ def _row(line: WaitingLine) -> dict[str, Any]:
 
 
 def _turn_text(turn: Turn) -> str:
-    return f"{turn.at.isoformat()}~{ids.public('stp', turn.step_id)}"
+    return place_text("stp", turn.at, turn.step_id)
 
 
 def _read_turn(text: str) -> Turn | None:
     if not text:
         return None
-    at_text, _tilde, step = text.partition("~")
-    number = ids.parse("stp", step)
-    try:
-        at = datetime.fromisoformat(at_text)
-    except ValueError:
-        at = None
-    if number is None or at is None or at.tzinfo is None:
+    found = read_place("stp", text)
+    if found is None:
         raise BadRequest(_("This link to a part of the list can’t be read. Start again from the first page."))
-    return Turn(at, number)
+    return Turn(*found)
 
 
 # Choosing
