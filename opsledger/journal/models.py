@@ -11,8 +11,10 @@ from __future__ import annotations
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Length
+from django.db.models.lookups import Exact, LessThanOrEqual
 
-from opsledger.journal.actor import ACTOR_FORM
+from opsledger.journal.actor import ACTOR_FORM, ACTOR_LENGTH_MAX, ACTOR_LENGTHS
 
 SUBJECT_KINDS = ("operation", "event", "destination", "replay", "team", "definition", "sending", "content")
 
@@ -31,6 +33,14 @@ class Chain(models.Model):
             ),
             models.CheckConstraint(condition=Q(length__gte=0), name="chain_length_is_not_negative"),
         ]
+
+
+def _actor_is_no_name() -> Q:
+    length = Length("actor")
+    condition = Q(actor__regex=ACTOR_FORM) & Q(LessThanOrEqual(length, ACTOR_LENGTH_MAX))
+    for beginning, count in ACTOR_LENGTHS.items():
+        condition &= ~Q(actor__startswith=beginning) | Q(Exact(length, count))
+    return condition
 
 
 class Entry(models.Model):
@@ -53,7 +63,7 @@ class Entry(models.Model):
                 condition=Q(subject_kind__in=SUBJECT_KINDS), name="entry_subject_kind_is_known"
             ),
             models.CheckConstraint(condition=Q(seq__gte=1), name="entry_seq_starts_at_one"),
-            models.CheckConstraint(condition=Q(actor__regex=ACTOR_FORM), name="entry_actor_is_no_name"),
+            models.CheckConstraint(condition=_actor_is_no_name(), name="entry_actor_is_no_name"),
         ]
         indexes = [BrinIndex(fields=["at"], name="entry_at_brin", pages_per_range=32)]
 
