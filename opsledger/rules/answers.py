@@ -86,6 +86,7 @@ class Given:
     answer: Answer
     reference: str | None = None
     taken_by: str | None = None  # the operation that already holds this reference
+    elsewhere: frozenset[str] = frozenset()  # references named for this step that other steps hold
     tries: int = 1
     next_check_at: datetime | None = None
     keep_later: frozenset[int] = field(default_factory=frozenset)  # later steps that go on, or come back
@@ -282,9 +283,11 @@ def _nothing(operation: Operation, step: Step, given: Given, moment: Moment) -> 
 
 
 def _settle_unknown(step: Step, outcome: Outcome, given: Given, *, keeps_heard: bool = False) -> None:
-    """`keeps_heard`: a record that was named in a dispute stays with its attempt; beside another one it is asked about."""
+    """`keeps_heard`: a record that was named in a dispute stays with its attempt; beside another one it is asked about.
+    One that another step holds does not: it is that step's, and here is what the person says."""
     for attempt in step.attempts_with(Outcome.UNKNOWN):
         heard = attempt.reference if keeps_heard and attempt.known_by is None else None
+        heard = None if heard in given.elsewhere else heard
         attempt.outcome, attempt.known_by = outcome, KnownBy.PERSON
         attempt.no_change = NoChange.ABSENT if outcome is Outcome.NO_CHANGE else None
         attempt.reference = None if outcome is Outcome.NO_CHANGE else heard or given.reference

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -53,6 +53,7 @@ def learn(operation: Operation, step: Step, attempt: Attempt, finding: Finding, 
     3. In dispute: it is added to the statements.
     4. Settled already: the same again, or less, changes nothing; a contradiction is a dispute. So is anything that is
        learnt after a person closed the step as never known, and "no change" where a record was found or named.
+    5. Another record was found or named before than the one that it happened under: *duplicate found*.
     """
     step.integrity_alarm = step.integrity_alarm or finding.integrity_alarm
     step.answered_with_error = step.answered_with_error or finding.answered_with_error
@@ -73,9 +74,14 @@ def learn(operation: Operation, step: Step, attempt: Attempt, finding: Finding, 
     elif lacks_reference(attempt, finding, moment.policies[step.number].profile):
         learn(operation, step, attempt, replace(finding, outcome=Outcome.UNKNOWN), moment)
     else:
+        names = named(step)
+        if finding.outcome is Outcome.NO_CHANGE:
+            _hand_name_on(step, attempt)
         _end(step, attempt, finding)
         _settle_siblings(step, attempt, finding)
         follow_attempts(operation, step, moment)
+        if finding.outcome in HAPPENED:
+            ask_about_others(operation, step, names, finding.reference, moment)
 
 
 def lacks_reference(attempt: Attempt, finding: Finding, profile: ActionProfile) -> bool:
@@ -113,14 +119,40 @@ def _add_statement(operation: Operation, step: Step, finding: Finding) -> None:
 
 def _speaks_against_a_person(operation: Operation, step: Step, attempt: Attempt, finding: Finding) -> bool:
     """What would settle a step that was closed as never known, or "nothing happened" where a record was found, or a
-    person is asked about one. While other attempts are open or unknown, "no change" speaks for one of them alone."""
+    person is asked about one. While other attempts are open or unknown, "no change" speaks for one of them alone: the
+    record may be an earlier one's, which was under way before it was named, and never a later one's."""
     outcomes = {other.outcome for other in step.attempts if other is not attempt}
     nothing = finding.outcome is Outcome.NO_CHANGE
     if step.never_known:
         return not nothing or not outcomes & {None, Outcome.UNKNOWN}
     hold = operation.hold_on(step.number)
     asked = attempt.outcome is Outcome.UNKNOWN and bool(contradicts_absence(step, hold))
-    return asked and nothing and outcomes <= {Outcome.NO_CHANGE}
+    return asked and nothing and (outcomes <= {Outcome.NO_CHANGE} or _is_its_own(step, attempt))
+
+
+def _is_its_own(step: Step, attempt: Attempt) -> bool:
+    """Whether the record that was named for an unknown attempt can be no other attempt's."""
+    if attempt.reference not in named(step):
+        return False
+    others = [other for other in step.attempts if other is not attempt]
+    shared = any(other.reference == attempt.reference and other.may_have_had_effect for other in others)
+    return not shared and _earlier_unnamed(step, attempt) is None
+
+
+def _earlier_unnamed(step: Step, attempt: Attempt) -> Attempt | None:
+    names = named(step)
+    unknown = [other for other in step.attempts_with(Outcome.UNKNOWN) if other.number < attempt.number]
+    return next((other for other in unknown if other.reference not in names), None)
+
+
+def _hand_name_on(step: Step, attempt: Attempt) -> None:
+    """What a later attempt was told that exists, and did not make, an earlier one has made, as far as anybody knows."""
+    names = named(step)
+    if attempt.outcome is not Outcome.UNKNOWN or attempt.reference not in names:
+        return
+    maker = _earlier_unnamed(step, attempt)
+    if maker is not None:
+        maker.reference = attempt.reference
 
 
 def _end(step: Step, attempt: Attempt, finding: Finding) -> None:
@@ -240,6 +272,17 @@ def name_record(step: Step, reference: str | None) -> None:
     if reference and reference not in step.not_ours:
         for attempt in step.attempts_with(Outcome.UNKNOWN):
             attempt.reference = attempt.reference or reference
+
+
+def ask_about_others(
+    operation: Operation, step: Step, names: Collection[str], reference: str | None, moment: Moment
+) -> None:
+    """It happened under this reference; what was found or named under another one before, and is no attempt's any more, is
+    not dropped: two records are a question. `names`: those from before."""
+    dropped = [name for name in names if name not in {reference, *named(step), step.reference}]
+    if reference and dropped:
+        references = sorted({reference, *dropped})
+        open_hold(operation, step, HoldReason.DUPLICATE_FOUND, moment, {"references": references})
 
 
 def _happened_like_another(step: Step, attempt: Attempt, finding: Finding) -> bool:

@@ -62,6 +62,10 @@ class Attempt:
     reference: str | None = None
     known_by: KnownBy | None = None
 
+    @property
+    def may_have_had_effect(self) -> bool:
+        return self.outcome is not Outcome.NO_CHANGE
+
 
 @dataclass(slots=True)
 class Step:
@@ -160,7 +164,7 @@ class Step:
 
     @property
     def may_have_had_effect(self) -> bool:
-        return any(attempt.outcome is not Outcome.NO_CHANGE for attempt in self.attempts)
+        return any(attempt.may_have_had_effect for attempt in self.attempts)
 
 
 @dataclass(slots=True)

@@ -12,11 +12,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from opsledger.rules.absence import FOUND_UNNAMED, found_for
+from opsledger.rules.absence import FOUND_UNNAMED, found_for, named
 from opsledger.rules.learning import (
     ENDED_BY_EVIDENCE,
     HAPPENED,
     Finding,
+    ask_about_others,
     ask_again,
     begin_to_look,
     delivered,
@@ -174,7 +175,7 @@ _ASKS = {"differs": HoldReason.RECORD_DIFFERS, "duplicate": HoldReason.DUPLICATE
 
 
 def _apply_look(operation: Operation, step: Step, look: Look, moment: Moment) -> None:
-    hold = operation.hold_on(step.number)
+    hold, names = operation.hold_on(step.number), named(step)
     name_record(step, look.reference)
     if look.answer in _ASKS:
         open_hold(operation, step, _ASKS[look.answer], moment, look.facts)
@@ -194,6 +195,8 @@ def _apply_look(operation: Operation, step: Step, look: Look, moment: Moment) ->
         follow_attempts(operation, step, moment)
         if look.answer == "bounced" and step.state is StepState.ACCEPTED:
             not_delivered(operation, step, look.known_by, moment, look.facts)
+        if outcome is not Outcome.NO_CHANGE:
+            ask_about_others(operation, step, names, look.reference, moment)
 
 
 def _final_effect(operation: Operation, step: Step, look: Look, moment: Moment) -> None:
@@ -308,12 +311,12 @@ def _spoken_of(step: Step, reference: str | None, *, open_too: bool) -> Attempt 
     One with its reference; else an unsettled one; else one that happened; else the open one; else the last that left.
     """
     known = [attempt for attempt in step.attempts if attempt.outcome is not None]
-    named = [attempt for attempt in known if reference and attempt.reference == reference]
+    carrying = [attempt for attempt in known if reference and attempt.reference == reference]
     unknown = step.attempts_with(Outcome.UNKNOWN)
     happened = [attempt for attempt in known if attempt.outcome in HAPPENED]
     opened = [attempt for attempt in step.attempts if attempt.outcome is None and open_too]
     left = [attempt for attempt in known if attempt.no_change is not NoChange.NOT_SENT]
-    for choice in (named, unknown, happened, opened, left[::-1], known[::-1]):
+    for choice in (carrying, unknown, happened, opened, left[::-1], known[::-1]):
         if choice:
             return choice[0]
     return None

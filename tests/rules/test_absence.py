@@ -12,7 +12,7 @@ from opsledger.rules.absence import FOUND_UNNAMED, contradicts_absence, findings
 from opsledger.rules.answers import Answer, Given, answered
 from opsledger.rules.destination_checks import refuse_action
 from opsledger.rules.learning import Finding
-from opsledger.rules.profile import Settles
+from opsledger.rules.profile import Retries, Settles
 from opsledger.rules.record import Act, KnownBy, Operation
 from opsledger.rules.replays import Beside, Reason, Stated, mark_of, verdict_of
 from opsledger.rules.states import HoldReason, NoChange, Outcome, StepState
@@ -220,6 +220,105 @@ def test_no_change_of_one_attempt_leaves_what_was_found_with_the_other() -> None
 
     assert [one.outcome for one in after.step(1).attempts] == [Outcome.NO_CHANGE, Outcome.UNKNOWN]
     assert contradicts_absence(after.step(1), after.hold_on(1)) == "T-1"
+
+
+KEYED_AND_ASKABLE = policy(
+    profile(protection=KEYED, lookup=replace(LOOKUP, delays_seconds=(900,)), retries=Retries(3, (50,)))
+)
+
+
+def tried_again(world: World, operation: Operation, finding: Finding | None) -> Operation:
+    """Once more under protection. `finding`: what that is answered; None: it is under way."""
+    operation.step(1).resend_asked = True
+    operation = world.claim(transitions.time_passed(operation, world.moment))
+    return operation if finding is None else world.hear(operation, finding)
+
+
+@pytest.mark.parametrize("late", [NOT_SENT, DEFERRED, REJECTED], ids=["not sent", "deferred", "rejected"])
+@pytest.mark.parametrize("second", [UNCLEAR, None], ids=["unknown", "under way"])
+@pytest.mark.parametrize("make", [named_by_the_destination, found_by_a_look], ids=["named", "found"])
+def test_no_change_of_the_attempt_that_was_named_is_disputed_while_a_later_one_is_open(
+    make: Callable[[World], Operation], second: Finding | None, late: Finding
+) -> None:
+    """The later one was not sent yet when the record was there, so it can't have made it."""
+    world = World(KEYED_AND_ASKABLE)
+    operation = tried_again(world, make(world), second)
+
+    after = world.hear(operation, late, attempt=1)
+
+    assert reasons(after) == [HoldReason.DISPUTED]
+    assert contradicts_absence(after.step(1), after.hold_on(1)) == "T-1"
+    if second is None:
+        after = world.hear(after, UNCLEAR)
+    assert looked(world, after, ABSENT).step(1).act is not Act.SEND
+
+
+def test_what_a_later_attempt_was_told_that_exists_is_an_earlier_ones_when_it_did_not_make_it() -> None:
+    world = World(KEYED_AND_ASKABLE)
+    operation = tried_again(world, unknown(world), NAMED)
+    assert [one.reference for one in operation.step(1).attempts] == [None, "T-1"]
+
+    after = world.hear(operation, REJECTED, attempt=2)
+
+    assert [one.outcome for one in after.step(1).attempts] == [Outcome.UNKNOWN, Outcome.NO_CHANGE]
+    assert contradicts_absence(after.step(1), after.hold_on(1)) == "T-1"
+
+
+def look_finds(world: World, operation: Operation, reference: str) -> Operation:
+    return looked(world, operation, replace(FOUND, applies=True, reference=reference))
+
+
+def late_reply_says(world: World, operation: Operation, reference: str) -> Operation:
+    return world.hear(operation, confirmed(reference))
+
+
+def next_try_says(world: World, operation: Operation, reference: str) -> Operation:
+    return tried_again(world, operation, confirmed(reference, settles_earlier=True))
+
+
+@pytest.mark.parametrize("learns", [look_finds, late_reply_says, next_try_says])
+@pytest.mark.parametrize("make", [named_by_the_destination, found_by_a_look], ids=["named", "found"])
+def test_another_record_than_the_one_that_was_named_is_asked_about(
+    make: Callable[[World], Operation], learns: Callable[[World, Operation, str], Operation]
+) -> None:
+    world = World(KEYED_AND_ASKABLE)
+
+    after = learns(world, make(world), "T-2")
+
+    assert reasons(after) == [HoldReason.DUPLICATE_FOUND]
+    assert after.holds[0].facts["references"] == ["T-1", "T-2"]
+    assert (after.step(1).state, after.step(1).reference) == (StepState.CONFIRMED, "T-2")
+    kept = answered(after, after.holds[0].id, Given(Answer.KEEP_ONE, reference="T-1"), world.moment)
+    assert (kept.step(1).reference, kept.step(1).not_ours, kept.holds) == ("T-1", ("T-2",), [])
+    same = learns(world, make(world), "T-1")
+    assert (same.step(1).state, same.holds) == (StepState.CONFIRMED, [])
+
+
+@pytest.mark.parametrize("learns", [look_finds, late_reply_says, next_try_says])
+def test_what_a_person_disowned_is_no_second_record(
+    learns: Callable[[World, Operation, str], Operation],
+) -> None:
+    world = World(KEYED_AND_ASKABLE)
+    operation = differs(world)
+    disowned = answered(operation, operation.holds[0].id, Given(Answer.NOT_OURS), world.moment)
+
+    after = learns(world, disowned, "T-2")
+
+    assert (after.step(1).reference, after.holds) == ("T-2", [])
+
+
+def test_a_name_that_another_step_holds_gives_way_to_what_a_person_says() -> None:
+    world = World(RECOVERS)
+    disputed = looked(world, taken_in_a_look(world), EMPTY, replace(ABSENT, answer="contradicted"))
+    assert reasons(disputed) == [HoldReason.DISPUTED]
+    given = Given(Answer.HAPPENED, reference="T-9")
+
+    heard = answered(disputed, disputed.holds[0].id, given, world.moment)
+    elsewhere = replace(given, elsewhere=frozenset({"T-1"}))
+    after = answered(disputed, disputed.holds[0].id, elsewhere, world.moment)
+
+    assert reasons(heard) == [HoldReason.DUPLICATE_FOUND]  # where it is nobody else's
+    assert (after.step(1).state, after.step(1).reference, after.holds) == (StepState.CONFIRMED, "T-9", [])
 
 
 def test_a_refusal_given_out_again_does_not_settle_an_attempt_whose_record_was_found() -> None:
