@@ -33,6 +33,8 @@ class Earlier:
 _EARLIER = """
 SELECT o.id, o.state, array_agg(s.state),
        EXISTS (SELECT 1 FROM ledger_hold h WHERE h.operation_id = o.id AND h.closed_at IS NULL),
+       bool_or(s.state = 'ready'
+               AND NOT EXISTS (SELECT 1 FROM ledger_hold h WHERE h.step_id = s.id AND h.closed_at IS NULL)),
        r.id, r.operation_id, r.state
   FROM ledger_operation o
   JOIN ledger_step s ON s.operation_id = o.id
@@ -55,13 +57,14 @@ def _refusal(
     state: str,
     steps: Sequence[str],
     held: bool,
+    goes_on: bool,
     by: UUID | None,
     by_own: str | None,
     by_state: str | None,
 ) -> Taken | None:
     if by is not None and by_own is not None and by_state is not None:
         return replaced_by(by_own, Opened(by, by_state, False))
-    why = _why_open(state, steps, held)
+    why = _why_open(state, steps, held=held, goes_on=goes_on)
     return Taken(Verdict.REPLACED_IS_OPEN, Opened(number, state, False), why=why) if why else None
 
 
@@ -70,11 +73,12 @@ def replaced_by(own: str, opened: Opened) -> Taken:
     return Taken(Verdict.REPLACED_ALREADY, opened, why=why)
 
 
-def _why_open(state: str, steps: Sequence[str], held: bool) -> str:
+def _why_open(state: str, steps: Sequence[str], *, held: bool, goes_on: bool) -> str:
+    """`held`: a person is asked about it. `goes_on`: a step is sent all the same, as one that goes on after a failure."""
     if state in SETTLED:
         return ""
     open_steps = sorted(_MAY_HAVE_AN_EFFECT.intersection(steps))
     if open_steps:
         words = " and ".join(step.replace("_", " ") for step in open_steps)
         return f"The earlier operation has a step that is {words}; settle it first."
-    return "" if held else "The earlier operation is still to be sent; cancel it first."
+    return "" if held and not goes_on else "The earlier operation is still to be sent; cancel it first."

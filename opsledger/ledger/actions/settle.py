@@ -24,8 +24,9 @@ from opsledger.ledger.models import ContentVersion, Hold
 from opsledger.ledger.queries.names import find_named
 from opsledger.ledger.records import Loaded, lock
 from opsledger.rules.answers import REVISES, SENDS_AGAIN, Answer, Given, answered
-from opsledger.rules.record import Act, Operation
+from opsledger.rules.record import Act, Operation, Step
 from opsledger.rules.settling import Moment, NotNow
+from opsledger.rules.states import StepState
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,17 +130,20 @@ def _still_sendable(hold: Hold, decision: Decision) -> None:
 
 
 def replaced_stays_still(loaded: Loaded, after: Operation) -> None:
-    """No answer lets a later step of a replaced operation go on by itself."""
-    acts = {Act.SEND, Act.OFFER}
-    begun = [
-        step for step in after.steps if step.act in acts and loaded.record.step(step.number).act not in acts
-    ]
+    """No answer lets a later step of a replaced operation go on by itself, at once or when an earlier one is done."""
+    begun = [step for step in after.steps if _goes_on(loaded.record.step(step.number), step)]
     replaced = replaced_by([loaded.id]) if begun else {}
     if replaced:
         raise Refused(
             f"Operation {replaced[loaded.id]} replaces this one, and step {begun[0].number} would still be sent."
             " Cancel this operation first, then answer."
         )
+
+
+def _goes_on(was: Step, step: Step) -> bool:
+    acts = {Act.SEND, Act.OFFER}
+    came_back = was.state is StepState.CANCELLED and step.state is not StepState.CANCELLED
+    return came_back or (step.act in acts and was.act not in acts)
 
 
 def _others_told(hold: Hold, decision: Decision) -> None:
