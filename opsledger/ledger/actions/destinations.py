@@ -192,12 +192,17 @@ def _go_on(
 
 
 def _spread(destination_id: UUID, rate_per_second: float) -> int:
-    """Gives each waiting step its place in time, oldest first. Only the plan moves; states stay."""
+    """Gives each waiting step its place in time, oldest first. Only the plan moves; states stay.
+
+    One whose row somebody has at this moment keeps its place: whoever writes steps has their operations' locks, in an order
+    of its own, and is not waited for here.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE ledger_step s SET act_at = now() + (place.number / %s) * interval '1 second'"
-            " FROM (SELECT id, row_number() OVER (ORDER BY act_at, id) - 1 AS number FROM ledger_step"
-            "        WHERE act = 'send' AND destination_id = %s AND act_at <= now()) place"
+            " FROM (SELECT id, row_number() OVER (ORDER BY act_at, id) - 1 AS number"
+            "         FROM (SELECT id, act_at FROM ledger_step WHERE act = 'send' AND destination_id = %s"
+            "                  AND act_at <= now() FOR NO KEY UPDATE SKIP LOCKED) free) place"
             " WHERE s.id = place.id AND s.act = 'send' AND s.act_at <= now()",
             [rate_per_second, destination_id],
         )
