@@ -5,15 +5,17 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from uuid import UUID
 
 import psycopg
 import pytest
+from django.core.management import call_command
 from django.db import connection, connections, transaction
 
 from opsledger.engine.loading import read_files
-from opsledger.ledger.actions import claim, report
+from opsledger.ledger.actions import claim, report, sending
 from opsledger.ledger.actions.claim import claim_sends
 from opsledger.ledger.actions.definitions import forget_current, load
 from opsledger.ledger.actions.destinations import (
@@ -235,6 +237,39 @@ def test_a_stop_is_not_kept_waiting_by_claims_that_come_after_it(
 
     assert left == [[]]
     assert sorted(attempts(one) for one in (first, second)) == [0, 1]
+
+
+@pytest.mark.parametrize("stop", [switched_off, paused], ids=["sending is off", "the destination is paused"])
+def test_a_stop_stands_although_a_claim_is_held_up_for_longer_than_it_may_wait(
+    desk: Desk, database_urls: Urls, stop: Stop, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever asked for it is not told that it failed."""
+    opened = desk.open("classic_follow_up")
+    with psycopg.connect(database_urls.app) as worker:
+        worker.execute(CLAIM)
+        with connection.cursor() as cursor:
+            cursor.execute("SET lock_timeout = '200ms'")
+        try:
+            stop(desk)
+        finally:
+            with connection.cursor() as cursor:
+                cursor.execute("RESET lock_timeout")
+
+    assert "a claim from before the stop is still under way" in caplog.text
+    assert not claim_sends(5, worker="test")
+    assert attempts(opened) == 0
+
+
+def test_the_command_says_that_a_claim_is_still_under_way(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "wait_for_claims", lambda: False)
+    out = StringIO()
+
+    call_command("sending", "off", reason="they are migrating", stdout=out)
+
+    assert "A worker is still at a claim that it began before" in out.getvalue()
+    assert "Sending is off" in out.getvalue()
 
 
 # Circuits: one trial now and then

@@ -24,8 +24,8 @@ from opsledger.rules.settling import Moment
 BATCH = 200
 
 
-def switch_sending(sending: bool, *, reason: str, by: str) -> None:
-    """Turns all sending off or on. Refused without a reason.
+def switch_sending(sending: bool, *, reason: str, by: str) -> bool:
+    """Turns all sending off or on. Refused without a reason. False where a claim of before may still be under way.
 
     1. Before it goes on, offers begin anew.
     2. The row and the line of its chain are written together.
@@ -43,8 +43,7 @@ def switch_sending(sending: bool, *, reason: str, by: str) -> None:
         )
         kind = "sending_on" if sending else "sending_off"
         append([Line("sending", SENDING_ID, kind, by, body(facts))])
-    if not sending:
-        wait_for_claims()
+    return sending or wait_for_claims()
 
 
 def record_restored(until: datetime, *, actor: str) -> int:

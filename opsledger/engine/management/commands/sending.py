@@ -23,7 +23,11 @@ class Command(BaseCommand):
         if options["to"] is not None:
             if not options["reason"].strip():
                 raise CommandError('Say why: --reason "…". It is kept with the switch.')
-            switch_sending(options["to"] == "on", reason=options["reason"], by=current_actor())
+            to_on = options["to"] == "on"
+            if not switch_sending(to_on, reason=options["reason"], by=current_actor()):
+                self.stdout.write(
+                    "A worker is still at a claim that it began before; what it opens may be sent. Ask again to wait for it."
+                )
         switch = SendingSwitch.objects.get(pk=1)
         word = "on" if switch.sending else "off"
         said = f", since {switch.changed_at:%Y-%m-%d %H:%M} UTC by {switch.changed_by}: {switch.reason}"
