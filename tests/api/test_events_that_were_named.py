@@ -31,6 +31,21 @@ def renamed(world: World) -> None:
     hooks.forget()
 
 
+def test_an_id_that_another_action_has_is_asked_about_at_each_delivery(world: World) -> None:
+    """Somebody named the event, and took the id that it asks for, for something else."""
+    named(world, "shop:evt_1", "follow_up", subject="Something else")
+
+    told = [deliver(event(1)).json() for _ in range(3)]
+
+    assert [(one["operation"], one["state"]) for one in told] == [(None, "held")] * 3
+    (hold,) = world.owner.get("/holds").json()["items"]
+    assert (hold["reason"], hold["facts"]["differs"]) == ("event_conflict", ["params.subject"])
+    given = {"answer": "first_stands", "reason": "it was recorded by hand"}
+    assert world.owner.post(f"/holds/{hold['id']}/settle", given, if_match=hold["version"]).status_code == 200
+    assert deliver(event(1)).json()["state"] == "recorded"  # judged: nothing follows from it
+    assert own_ids() == ["shop:evt_1"]
+
+
 def own_ids() -> list[str]:
     return sorted(Operation.objects.values_list("operation_id", flat=True))
 

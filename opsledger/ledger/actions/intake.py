@@ -263,10 +263,12 @@ def _deliver(
         return _start(event, opened, starts, source, actor)
 
 
-# Marked as started by this event; or recorded by its source; or recorded under the very id that the event asks for.
+# Marked as started by this event; or recorded by its source; or recorded under the very id that the event asks for, and
+# nobody had to be asked whether it is the action that the event is about.
 _STARTED = """
 SELECT o.id, o.state FROM ledger_operationevent l JOIN ledger_operation o ON o.id = l.operation_id
- WHERE l.event_id = %s AND (l.started OR o.operation_id = %s OR o.first_event_id = l.event_id AND EXISTS (
+ WHERE l.event_id = %s AND (l.started OR o.operation_id = %s AND NOT EXISTS (
+       SELECT 1 FROM ledger_hold h WHERE h.event_id = l.event_id) OR o.first_event_id = l.event_id AND EXISTS (
        SELECT 1 FROM journal_entry j WHERE j.subject_id = o.id AND j.seq = 1 AND j.actor LIKE 'source:%%'))
  ORDER BY l.started DESC NULLS LAST, l.id LIMIT 1
 """
