@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 from api_world import World, deliver, event
+from django.db import connection
 
 from opsledger.journal.models import Entry
-from opsledger.ledger.models import Event, Evidence, Hold, Step
+from opsledger.ledger.models import Event, Evidence, Hold, Operation, Step
 from opsledger.local.postgres import Urls
 from tests.by_hand import change_by_hand
 
@@ -114,3 +115,20 @@ def test_another_teams_step_is_not_told_of(accepted: World) -> None:
     tell(1, step=identity("theirs"), status="delivered")
     tell(2, message="M-9", status="delivered")
     assert set(Step.objects.values_list("state", flat=True)) == {"accepted"}
+
+
+def test_a_step_that_can_not_be_read_is_no_reason_to_lose_the_event(
+    accepted: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What the event starts is recorded, too."""
+    step = Step.objects.get()
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE ledger_step SET not_ours = '5' WHERE id = %s", [step.pk])
+
+    answer = deliver(event(1, data={"status": "bounced", "message": "M-1", "subject": "Call A"}))
+
+    assert (answer.status_code, answer.json()["state"]) == (202, "running")
+    assert Event.objects.get().delivery_count == 1
+    assert Operation.objects.filter(operation_id="shop:evt_1").exists()
+    assert "could not be recorded; the event is kept" in caplog.text
+    assert Step.objects.get(pk=step.pk).state == "accepted"

@@ -5,6 +5,7 @@ The rules judge it (rules.md, tables 5 and 6). What is told twice changes nothin
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -13,7 +14,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import IntegrityError, InterfaceError, OperationalError, connection, transaction
 from django.db.models import Func, QuerySet, TextField
 
 from opsledger.ledger import definitions
@@ -52,6 +53,8 @@ from opsledger.rules.reading import can_be_kept
 from opsledger.rules.record import KnownBy, Operation, Performer
 from opsledger.rules.settling import Moment
 from opsledger.rules.states import NoChange, Outcome
+
+log = logging.getLogger(__name__)
 
 
 class Says(StrEnum):
@@ -231,14 +234,39 @@ def record_event_report_here(
     1. The step is found by its identity, else by its reference; an event that names none of ours, or a record that several
        share, or says a word that the destination's definition does not list, tells nothing.
     2. A reference that no step has yet is kept with what is told of it: whoever records the reference reads it.
-    3. The steps are locked all at once, and what is told is kept as their evidence.
+    3. The steps are locked all at once, and what is told is kept as their evidence. Where that breaks, the event is kept all
+       the same: an operation that can't be read is no reason to lose what its source tells.
     """
+    telling = [
+        (one, says)
+        for one in _reporting.get((team_id, source))
+        if (says := _final_word(one.definition, body)) is not None
+    ]
+    if not telling:
+        return 0
+    try:
+        with transaction.atomic():
+            return _heard(team_id, source, event_id, telling, body, occurred_at)
+    except (OperationalError, InterfaceError, IntegrityError):
+        raise  # all of it is done again
+    except Exception:
+        log.exception("what event %s tells of a step could not be recorded; the event is kept", event_id)
+        return 0
+
+
+def _heard(
+    team_id: UUID,
+    source: str,
+    event_id: UUID,
+    telling: Collection[tuple[ReportingAction, Says]],
+    body: Mapping[str, Any],
+    occurred_at: datetime | None,
+) -> int:
     told: list[tuple[Step, Statement, bool]] = []
     early: list[tuple[Named, Statement]] = []
-    for reporting in _reporting.get((team_id, source)):
-        report, says = reporting.definition.report, _final_word(reporting.definition, body)
-        if report is None or says is None:
-            continue
+    for reporting, says in telling:
+        report = reporting.definition.report
+        assert report is not None
         row, identified = _step_told_of(team_id, reporting, body), _at(body, report.identity) is not None
         reference = _reference_at(body, report.reference)
         statement = _told_by(event_id, source, says, reference, occurred_at)
