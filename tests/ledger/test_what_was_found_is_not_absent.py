@@ -34,7 +34,7 @@ from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Attempt, Destination, Evidence, Hold, StatementCover
 from opsledger.ledger.queries.statements import covers_of
 from opsledger.rules.answers import Answer
-from opsledger.rules.facts import LookupFact, LookupStatus
+from opsledger.rules.facts import FoundRecord, LookupFact, LookupStatus
 from opsledger.rules.learning import Finding
 from opsledger.rules.list_matching import Cover
 from opsledger.rules.record import KnownBy
@@ -369,3 +369,32 @@ def test_what_was_not_found_is_settled_by_a_late_reply_as_before(desk: Desk) -> 
 
     assert desk.step(opened).state == "ready"
     assert not Hold.objects.filter(operation_id=opened.id, closed_at__isnull=True).exists()
+
+
+# A name that is another step's
+
+
+def test_a_dispute_about_anothers_record_is_answered_with_the_own_one(desk: Desk, tmp_path: Path) -> None:
+    loaded(desk, changed_definitions(desk, tmp_path, "crm.toml", unprotected))
+    another = desk.open()
+    desk.send()
+    held = desk.step(another).reference
+    opened = unknown(desk, "campaign_follow_up", acted=True)
+    identity = step_identity(opened.id, 1)
+    settle_check(opened.id, 1, None, by_owner(desk))
+    desk.hurry()
+    theirs = LookupFact(LookupStatus.RECORDS, (FoundRecord(str(held), identity),), searched=True)
+    record_looks([replace(look(claimed, WIRE), fact=theirs) for claimed in claim_looks(5)])
+    look_in_vain(desk, opened)
+    hold = Hold.objects.get(operation_id=opened.id, closed_at=None)
+    assert hold.reason == "disputed"
+    (effect,) = desk.sandbox.effects(identity=identity)
+    by = by_owner(desk)
+
+    with pytest.raises(Refused, match="already belongs to operation"):
+        settle_hold(hold.pk, Decision(Answer.HAPPENED, "seen", hold.version, reference=str(held)), by)
+    given = Decision(Answer.HAPPENED, "seen there", hold.version, reference=str(effect["reference"]))
+    settle_hold(hold.pk, given, by)
+
+    assert (desk.step(opened).state, desk.step(opened).reference) == ("confirmed", effect["reference"])
+    assert (desk.step(another).reference, effects(desk, opened)) == (held, 1)

@@ -26,7 +26,7 @@ from opsledger.ledger.records import Loaded, lock
 from opsledger.rules.answers import REVISES, SENDS_AGAIN, Answer, Given, answered
 from opsledger.rules.record import Act, Operation, Step
 from opsledger.rules.settling import Moment, NotNow
-from opsledger.rules.states import StepState
+from opsledger.rules.states import HoldReason, Outcome, StepState
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +189,15 @@ def _references_still_free(loaded: Loaded, after: Operation) -> None:
             _still_free(reference, taken_from(loaded, step.number, reference))
 
 
+def _held_elsewhere(loaded: Loaded, hold: Hold, decision: Decision) -> frozenset[str]:
+    """Of the records that were named for a step in dispute, those that are another step's by now."""
+    if decision.answer is not Answer.HAPPENED or hold.reason != HoldReason.DISPUTED or hold.step is None:
+        return frozenset()
+    number = hold.step.number
+    heard = {one.reference for one in loaded.record.step(number).attempts_with(Outcome.UNKNOWN)}
+    return frozenset(one for one in heard if one and taken_from(loaded, number, one) is not None)
+
+
 def _replacement(hold: Hold, decision: Decision) -> UUID:
     """The operation that is said to replace this one: another one of its team, by its own id or as `op_…`."""
     found = find_named(hold.team_id, decision.replaced_by)
@@ -251,7 +260,8 @@ def answer_change(
     def decide(loaded: Loaded, moment: Moment) -> Operation:
         try:
             if decision.answer not in REVISES:
-                after = answered(loaded.record, str(hold.pk), given, moment)
+                known = replace(given, elsewhere=_held_elsewhere(loaded, hold, decision))
+                after = answered(loaded.record, str(hold.pk), known, moment)
             else:
                 after = _revised(loaded, moment)
         except NotNow as why:
