@@ -80,11 +80,7 @@ OPERATIONS = {
         " late"
     ),
     "ledger_heldreference": Columns(
-        stays="step_id",
-        aside={
-            NUMBER: "id",
-            "the referee of references, which are proved of their steps": "destination_id reference_key",
-        },
+        stays="step_id", proved="step_id destination_id reference_key", aside={NUMBER: "id"}
     ),
     "ledger_revision": Columns(
         stays="id step_id number kind params content_number author author_person_id created_at"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from django.db import connection
 from opsledger.journal.hashing import text_digest
 from opsledger.journal.verify import EntryRow, Fault
 from opsledger.ledger import records, verify_recorded
+from opsledger.ledger.actions.references import belongs_to_one, key_of, references_of
 from opsledger.ledger.models import SENDING_ID
 from opsledger.rules import fold, record
 
@@ -30,7 +32,7 @@ def state_faults(entries: dict[UUID, list[EntryRow]]) -> list[Fault]:
         why = _difference(recorded, whole, lines, told[operation_id])
         if why:
             faults.append(Fault("operation", operation_id, why))
-    return faults + _approval_faults(list(entries))
+    return faults + _approval_faults(list(entries)) + _reference_faults(list(loaded.values()))
 
 
 _APPROVALS = """
@@ -54,6 +56,39 @@ def _approval_faults(operation_ids: list[UUID]) -> list[Fault]:
     return [
         Fault("operation", row[0], f"the approval of step {row[1]}, revision {row[2]}, is not of its request")
         for row in rows
+    ]
+
+
+_HOLDERS = """
+SELECT w.step_id, w.key FROM unnest(%s::uuid[], %s::uuid[], %s::bytea[]) AS w(step_id, destination_id, key)
+ WHERE NOT EXISTS (SELECT 1 FROM ledger_heldreference h
+                    WHERE h.destination_id = w.destination_id AND h.reference_key = w.key AND h.step_id = w.step_id)
+"""
+
+
+def _reference_faults(loaded: Sequence[records.Loaded]) -> list[Fault]:
+    """Create steps whose record is not held by them: another step could be confirmed by the same one (law 6)."""
+    wanted = [
+        (one, step.number, bytes.fromhex(key_of(one.policies[step.number].profile, reference)))
+        for one in loaded
+        for step in one.record.steps
+        if belongs_to_one(one.policies[step.number].profile)
+        for reference in references_of(step)
+    ]
+    if not wanted:
+        return []
+    columns = [
+        [one.step_ids[number] for one, number, _ in wanted],
+        [one.destination_ids[number] for one, number, _ in wanted],
+        [key for *_, key in wanted],
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(_HOLDERS, columns)
+        free = {(row[0], bytes(row[1])) for row in cursor.fetchall()}
+    return [
+        Fault("operation", one.id, f"step {number} does not hold the reference that it has")
+        for one, number, key in wanted
+        if (one.step_ids[number], key) in free
     ]
 
 

@@ -267,6 +267,7 @@ DAMAGES = {
     "an action is unknown": "UPDATE ledger_step SET action = 'of_tomorrow'",
     "a performer is unknown": "UPDATE ledger_step SET performer = 'nobody'",
     "a step is another operation's": "UPDATE ledger_step SET operation_id = gen_random_uuid()",
+    "a reference is let go": "DELETE FROM ledger_heldreference",
     "a step is removed": "DELETE FROM ledger_step WHERE number = 1",
     "a step has another number": "UPDATE ledger_step SET number = number + 7",
     "what was not ours is no list": "UPDATE ledger_step SET not_ours = '5'",
