@@ -9,13 +9,14 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import IntegrityError, InterfaceError, OperationalError, connection, transaction
 
 from opsledger.journal.append import Line, append, body
 from opsledger.ledger import assignment, definitions, records
@@ -30,6 +31,8 @@ from opsledger.rules.record import Hold, Operation, Step
 from opsledger.rules.revisions import may_be_revised, moved_to_content
 from opsledger.rules.settling import Moment
 from opsledger.rules.states import HoldReason, OperationState, Outcome, StepState
+
+log = logging.getLogger(__name__)
 
 ENDED = frozenset(
     {OperationState.COMPLETED, OperationState.FAILED, OperationState.CANCELLED, OperationState.CLOSED_UNKNOWN}
@@ -86,8 +89,36 @@ def change(changes: Mapping[UUID, Change]) -> dict[UUID, Changed]:
         return change_here(changes)
 
 
+def change_each_here(changes: Mapping[UUID, Change]) -> dict[UUID, Changed]:
+    """The same as `change_here`; when that breaks one by one, so that one record that can't be changed holds up no other.
+
+    Those that broke are left out, and logged.
+    """
+    try:
+        with transaction.atomic():
+            return change_here(changes)
+    except _NOT_THE_RECORDS:
+        raise
+    except Exception:
+        log.exception("%s operations could not be changed together; one by one", len(changes))
+    done: dict[UUID, Changed] = {}
+    for operation_id, one in changes.items():
+        try:
+            with transaction.atomic():
+                done |= change_here({operation_id: one})
+        except _NOT_THE_RECORDS:
+            raise
+        except Exception:
+            log.exception("operation %s could not be changed; the others were", operation_id)
+    return done
+
+
+# The database is away or busy, or a referee has spoken: what was begun is begun again as a whole.
+_NOT_THE_RECORDS = (OperationalError, InterfaceError, IntegrityError)
+
+
 def change_here(changes: Mapping[UUID, Change]) -> dict[UUID, Changed]:
-    """The same inside a transaction that the caller has opened."""
+    """The same as `change` inside a transaction that the caller has opened."""
     loaded = records.load_locked(changes)
     done: dict[UUID, Changed] = {}
     writing: list[tuple[Change, Changed]] = []

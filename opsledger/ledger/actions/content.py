@@ -19,7 +19,7 @@ from django.db import connection, transaction
 from opsledger.accounts.models import Person
 from opsledger.journal.append import Line, append, body, keep_text
 from opsledger.ledger import definitions
-from opsledger.ledger.actions.change import Change, change_here
+from opsledger.ledger.actions.change import Change, change_each_here
 from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.definitions import UnknownWorkflow, current_workflow
 from opsledger.ledger.clock import database_now
@@ -345,19 +345,23 @@ SELECT o.id FROM ledger_operation o
 
 
 def move_operations(of_id: UUID) -> int:
-    """Moves the steps that can still change to the version that their content is at. Returns how many operations did."""
-    moved, after, target = 0, UUID(int=0), None
+    """Moves the steps that can still change to the version that their content is at. Returns how many operations did.
+
+    One that breaks holds up no other; the sweep tries it again.
+    """
+    moved, broken, after, target = 0, False, UUID(int=0), None
     while True:
         with transaction.atomic(durable=True):
             content = Content.objects.select_for_update(of=("self",), no_key=True).get(pk=of_id)
             if not content.moving or content.target_number is None:
                 return moved
             if content.target_number != target:  # another version meanwhile: from the beginning
-                target, after = content.target_number, UUID(int=0)
+                target, after, broken = content.target_number, UUID(int=0), False
             ids = _movable(of_id, after, target)
-            moved += _move(content, target, ids)
+            count, whole = _move(content, target, ids)
+            moved, broken = moved + count, broken or not whole
             if len(ids) < MOVE_BATCH:
-                Content.objects.filter(pk=of_id).update(moving=False)
+                Content.objects.filter(pk=of_id).update(moving=broken)
                 return moved
             after = ids[-1]
 
@@ -368,12 +372,13 @@ def _movable(of_id: UUID, after: UUID, target: int) -> list[UUID]:
         return [row[0] for row in cursor.fetchall()]
 
 
-def _move(content: Content, target: int, ids: Sequence[UUID]) -> int:
+def _move(content: Content, target: int, ids: Sequence[UUID]) -> tuple[int, bool]:
+    """How many were moved, and whether none of them broke."""
     if not ids:
-        return 0
+        return 0, True
     version = content.versions.get(number=target)
-    changed = change_here({one: moving(version) for one in ids})
-    return sum(1 for one in changed.values() if one.after != one.loaded.record)
+    changed = change_each_here({one: moving(version) for one in ids})
+    return sum(1 for one in changed.values() if one.after != one.loaded.record), len(changed) == len(ids)
 
 
 def moving(version: ContentVersion) -> Change:
