@@ -7,15 +7,17 @@ from datetime import timedelta
 from io import StringIO
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
+from django.db import connection
 
 from opsledger.ledger.actions.claim import claim_sends
 from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.interventions import settle_cancel
 from opsledger.ledger.actions.open import Opened
-from opsledger.ledger.actions.sending import record_restored
+from opsledger.ledger.actions.sending import record_restored, switch_sending
 from opsledger.ledger.actions.settle import Decision, settle_hold
 from opsledger.ledger.models import Hold
+from opsledger.lib.ids import public
 from opsledger.rules.answers import Answer
 from tests.desk import Desk, step_identity
 
@@ -86,4 +88,25 @@ def test_after_restore_reaches_every_step_that_could_have_been_sent(
     assert step.attempts.count() == attempts + reached
     assert desk.step(later).attempts.count() == 0
     assert record_restored(until, actor="command:test") == 0
+    call_command("verify_ledger", stdout=StringIO())
+
+
+def test_one_that_can_not_be_read_is_named_when_all_others_are_done(desk: Desk) -> None:
+    broken, other = desk.open("classic_follow_up"), desk.open("classic_follow_up")
+    switch_sending(False, reason="a backup is restored", by="command:test")
+    until = (desk.operation(other).created_at + timedelta(minutes=1)).isoformat()
+
+    def not_ours(text: str) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("UPDATE ledger_step SET not_ours = %s WHERE operation_id = %s", [text, broken.id])
+
+    not_ours("5")
+    with pytest.raises(CommandError, match=public("op", broken.id)) as why:
+        call_command("after_restore", until=until, stdout=StringIO())
+
+    assert "1 operations have steps of unknown outcome now, but 1 can't be read" in str(why.value)
+    assert (desk.step(other).state, desk.step(broken).state) == ("unknown", "ready")
+    not_ours("[]")
+    call_command("after_restore", until=until, stdout=StringIO())
+    assert desk.step(broken).state == "unknown"
     call_command("verify_ledger", stdout=StringIO())

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
 from django.db import connection, transaction
 
 from opsledger.journal.append import Line, append, body, keep_text
-from opsledger.ledger.actions.change import Change, change
+from opsledger.ledger.actions.change import Change, change_each_here
 from opsledger.ledger.actions.deciding import check_reason
 from opsledger.ledger.actions.offers import begin_offers_anew
 from opsledger.ledger.actions.stops import wait_for_claims
@@ -46,17 +47,31 @@ def switch_sending(sending: bool, *, reason: str, by: str) -> bool:
     return sending or wait_for_claims()
 
 
+class NotAllRestored(Exception):
+    """Operations that can't be read: what they sent since is as unknown as ever, and they would be sent again."""
+
+    def __init__(self, count: int, broken: Sequence[UUID]) -> None:
+        super().__init__(f"{len(broken)} operations could not be read")
+        self.count, self.broken = count, tuple(broken)
+
+
 def record_restored(until: datetime, *, actor: str) -> int:
     """Every step that could have been sent between the backup's moment and `until` becomes unknown (transitions.restored).
 
     A restored database has forgotten what was sent since; an attempt of unknown outcome is written for each such step.
-    Works in batches that commit, and may be run again. Returns how many operations it changed.
+    Works in batches that commit, and may be run again. Returns how many operations it changed. Those that can't be read are
+    left for the end: NotAllRestored names them, all others are done.
     """
     count, after = 0, UUID(int=0)
+    broken: list[UUID] = []
     while ids := _sendable(after, until):
-        changed = change({one: _restored(until, actor) for one in ids})
+        with transaction.atomic(durable=True):
+            changed = change_each_here({one: _restored(until, actor) for one in ids})
         count += sum(1 for one in changed.values() if difference(one.loaded.record, one.after))
+        broken += [one for one in ids if one not in changed]
         after = ids[-1]
+    if broken:
+        raise NotAllRestored(count, broken)
     with transaction.atomic(durable=True):
         facts = {"until": until.isoformat(), "operations": count}
         append([Line("sending", SENDING_ID, "backup_restored", actor, body(facts))])

@@ -9,8 +9,11 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils.dateparse import parse_datetime
 
 from opsledger.journal.actor import current_actor
-from opsledger.ledger.actions.sending import record_restored
+from opsledger.ledger.actions.sending import NotAllRestored, record_restored
 from opsledger.ledger.models import SendingSwitch
+from opsledger.lib.ids import public
+
+SHOWN_MAX = 5
 
 
 class Command(BaseCommand):
@@ -31,7 +34,20 @@ class Command(BaseCommand):
             raise CommandError(
                 'Sending is on. Turn it off first: manage.py sending off --reason "backup restored".'
             )
-        count = record_restored(until, actor=current_actor())
+        try:
+            count = record_restored(until, actor=current_actor())
+        except NotAllRestored as why:
+            raise CommandError(_words_of(why)) from why
         self.stdout.write(
             f"{count} operations have steps of unknown outcome now. Look at them, then: manage.py sending on --reason …"
         )
+
+
+def _words_of(why: NotAllRestored) -> str:
+    shown = ", ".join(public("op", one) for one in why.broken[:SHOWN_MAX])
+    more = f" and {len(why.broken) - SHOWN_MAX} more" if len(why.broken) > SHOWN_MAX else ""
+    return (
+        f"{why.count} operations have steps of unknown outcome now, but {len(why.broken)} can't be read: {shown}{more}."
+        " Leave sending off: their steps could be sent a second time. verify_ledger says what is wrong with them; mend that,"
+        " then run this again."
+    )
