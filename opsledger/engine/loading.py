@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from opsledger.rules.definitions import (
@@ -32,7 +32,7 @@ class BadDefinitions(ValueError):
 
 
 def read_files(paths: Sequence[Path]) -> list[AnyDefinition]:
-    """All definitions of these files and folders, with `${NAME}` in addresses taken from the environment."""
+    """All definitions of these files and folders, with `${NAME}` in addresses taken from the environment; none is wrong."""
     problems: list[str] = []
     found: dict[tuple[type, str], tuple[Path, AnyDefinition]] = {}
     for path in _files(paths, problems):
@@ -42,6 +42,8 @@ def read_files(paths: Sequence[Path]) -> list[AnyDefinition]:
                 problems.append(f"{path}: {one.slug} is defined in {found[key][0]} already")
             found[key] = (path, one)
     definitions = [one for _, one in found.values()]
+    if not definitions and not problems:
+        problems.append(f"{', '.join(map(str, paths))}: nothing is defined there")
     problems += [f"{field}: {message}" for field, message in check_together(definitions)]
     if problems:
         raise BadDefinitions(problems)
@@ -66,9 +68,31 @@ def _read(path: Path, problems: list[str]) -> list[AnyDefinition]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as why:
         problems.append(f"{path}: {why}")
         return []
+    except RecursionError:
+        problems.append(f"{path}: it is nested too deeply")
+        return []
+    unkept = list(_unkept(document))
+    if unkept:  # nothing else of it is read: no database holds it
+        problems += [f"{path}: {where}" for where in unkept]
+        return []
     definitions, wrong = read_definitions(document)
     problems += [f"{path}: {field}: {message}" for field, message in wrong]
     return [_resolved(path, one, problems) for one in definitions]
+
+
+def _unkept(value: object, place: str = "") -> Iterator[str]:
+    """Where a NUL stands, which TOML can write and no database can keep."""
+    if isinstance(value, str) and "\0" in value:
+        yield f"{place}: holds NUL, which can't be kept"
+    elif isinstance(value, list):
+        for number, one in enumerate(value):
+            yield from _unkept(one, f"{place}[{number}]")
+    elif isinstance(value, dict):
+        for name, one in value.items():
+            if "\0" in name:
+                yield f"{place}: has a name that holds NUL, which can't be kept"
+            else:
+                yield from _unkept(one, f"{place}.{name}" if place else name)
 
 
 def _resolved(path: Path, one: AnyDefinition, problems: list[str]) -> AnyDefinition:

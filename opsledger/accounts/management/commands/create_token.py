@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from opsledger.accounts import actions
 from opsledger.accounts.models import Person, Team
+from opsledger.accounts.named import person_of, team_of
 from opsledger.accounts.permissions import Scope
 
 
@@ -52,7 +53,7 @@ class Command(BaseCommand):
 
 
 def _team(slug: str) -> Team:
-    team = Team.objects.filter(slug=slug).first()
+    team = team_of(slug)
     if team is None:
         known = ", ".join(Team.objects.values_list("slug", flat=True)) or "none yet"
         raise CommandError(f"There is no team “{slug}”. Teams: {known}.")
@@ -60,7 +61,7 @@ def _team(slug: str) -> Team:
 
 
 def _person(email: str) -> Person:
-    person = Person.objects.filter(email=email.strip().lower()).first()
+    person = person_of(email)
     if person is None:
         raise CommandError(f"There is no person with the address {email}.")
     return person

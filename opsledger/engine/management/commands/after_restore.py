@@ -6,12 +6,12 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.utils.dateparse import parse_datetime
 
 from opsledger.journal.actor import current_actor
 from opsledger.ledger.actions.sending import NotAllRestored, record_restored
 from opsledger.ledger.models import SendingSwitch
 from opsledger.lib.ids import public
+from opsledger.lib.timestamps import read_moment
 
 SHOWN_MAX = 5
 
@@ -27,8 +27,8 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        until = parse_datetime(options["until"])
-        if until is None or until.tzinfo is None:
+        until = read_moment(options["until"])
+        if until is None:
             raise CommandError("--until must be an ISO time with its zone, such as 2026-11-29T12:00:00Z.")
         if SendingSwitch.objects.get(pk=1).sending:
             raise CommandError(

@@ -10,6 +10,7 @@ from django.db import transaction
 
 from opsledger.accounts import actions
 from opsledger.accounts.models import Person, Team
+from opsledger.accounts.named import team_of
 from opsledger.accounts.permissions import Role
 from opsledger.journal.actor import current_actor
 from opsledger.ledger.actions.approvers import settle_approvers_changed_here
@@ -43,7 +44,7 @@ class Command(BaseCommand):
 
 
 def _team(slug: str, name: str | None, person: Person) -> Team:
-    team = Team.objects.filter(slug=slug).first()
+    team = team_of(slug)
     if team is None and name:
         return actions.add_team(slug=slug, name=name, fallback_owner=person)
     if team is None:

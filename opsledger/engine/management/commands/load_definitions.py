@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from opsledger.accounts.models import Team
+from opsledger.accounts.named import team_of
 from opsledger.engine.loading import BadDefinitions, read_files
 from opsledger.journal.actor import current_actor
 from opsledger.ledger.actions.definitions import load
@@ -25,7 +25,7 @@ class Command(BaseCommand):
         parser.add_argument("--check", action="store_true", help="only validate; load nothing")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        team = Team.objects.filter(slug=options["team"]).first()
+        team = team_of(options["team"])
         if team is None:
             raise CommandError(f"There is no team “{options['team']}”. Nothing was loaded.")
         try:

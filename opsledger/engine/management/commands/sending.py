@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from opsledger.journal.actor import current_actor
+from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.actions.sending import switch_sending
 from opsledger.ledger.models import SendingSwitch
 
@@ -23,12 +24,17 @@ class Command(BaseCommand):
         if options["to"] is not None:
             if not options["reason"].strip():
                 raise CommandError('Say why: --reason "…". It is kept with the switch.')
-            to_on = options["to"] == "on"
-            if not switch_sending(to_on, reason=options["reason"], by=current_actor()):
-                self.stdout.write(
-                    "A worker is still at a claim that it began before; what it opens may be sent. Ask again to wait for it."
-                )
+            try:
+                self._switch(options["to"] == "on", options["reason"])
+            except Refused as why:
+                raise CommandError(f"{why.why} Nothing was switched.") from why
         switch = SendingSwitch.objects.get(pk=1)
         word = "on" if switch.sending else "off"
         said = f", since {switch.changed_at:%Y-%m-%d %H:%M} UTC by {switch.changed_by}: {switch.reason}"
         self.stdout.write(f"Sending is {word}{said if switch.changed_by else ''}.")
+
+    def _switch(self, to_on: bool, reason: str) -> None:
+        if not switch_sending(to_on, reason=reason, by=current_actor()):
+            self.stdout.write(
+                "A worker is still at a claim that it began before; what it opens may be sent. Ask again to wait for it."
+            )

@@ -11,7 +11,6 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db import InterfaceError, OperationalError, connection
-from django.utils.dateparse import parse_datetime
 
 from opsledger.accounts.verify import team_faults
 from opsledger.journal.models import VerifyCheckpoint
@@ -36,6 +35,7 @@ from opsledger.ledger.verify_contents import content_faults
 from opsledger.ledger.verify_destinations import definition_faults, definitions_without_journal
 from opsledger.ledger.verify_events import event_faults, events_without_journal
 from opsledger.ledger.verify_replays import replay_faults, replays_without_journal
+from opsledger.lib.timestamps import read_moment
 
 SHOWN_MAX = 10
 FaultsOf = Callable[[dict[UUID, list[EntryRow]]], list[Fault]]
@@ -73,8 +73,8 @@ class Command(BaseCommand):
 def _since(text: str | None) -> Any:
     if text is None:
         return None
-    moment = parse_datetime(text)
-    if moment is None or moment.tzinfo is None:
+    moment = read_moment(text)
+    if moment is None:
         raise CommandError("--since must be an ISO time with its zone, such as 2026-11-29T12:00:00Z.")
     return moment
 
