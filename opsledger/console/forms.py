@@ -235,11 +235,16 @@ def _reference(post: QueryDict, card: Card, answer: Answer) -> tuple[str | None,
     return None, ""
 
 
+def _whole(text: str) -> int | None:
+    """The number that a text of digits is; None for any other text, and for one with more digits than a form has use for."""
+    return int(text) if text.isdecimal() and len(text) <= 9 else None
+
+
 def _tries(post: QueryDict) -> int:
-    text = post.get("tries", "")
-    if not text.isdecimal() or not 1 <= int(text[:6]) <= 20:
+    tries = _whole(post.get("tries", ""))
+    if tries is None or not 1 <= tries <= 20:
         raise Refused("Grant between 1 and 20 more tries.", field="tries")
-    return int(text)
+    return tries
 
 
 def next_check(post: QueryDict, now: datetime, planned: datetime | None) -> datetime:
@@ -247,8 +252,9 @@ def next_check(post: QueryDict, now: datetime, planned: datetime | None) -> date
     choice = post.get("next_check", "")
     if choice == "planned" and planned is not None:
         return planned
-    if choice.isdecimal() and 1 <= int(choice[:6]) <= 43_200:
-        return now + timedelta(minutes=int(choice))
+    minutes = _whole(choice)
+    if minutes is not None and 1 <= minutes <= 43_200:
+        return now + timedelta(minutes=minutes)
     if choice == "tomorrow":
         day = timezone.localtime(now).date() + timedelta(days=1)
         return timezone.make_aware(datetime.combine(day, time(8)))
@@ -270,9 +276,7 @@ def _chosen_time(post: QueryDict, now: datetime) -> datetime:
 
 def _keep(post: QueryDict, card: Card) -> frozenset[int]:
     offered = {step.number for step in card.keep_later}
-    return frozenset(
-        int(text) for text in post.getlist("keep") if text.isdecimal() and int(text[:5]) in offered
-    )
+    return frozenset(number for text in post.getlist("keep") if (number := _whole(text)) in offered)
 
 
 def _compared(post: QueryDict, reference: str | None) -> str:
