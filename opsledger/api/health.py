@@ -18,7 +18,7 @@ from opsledger.ledger.queries.readiness import (
     figures,
     why_not_ready,
 )
-from opsledger.lib.client_address import client_address
+from opsledger.lib.client_address import known_client_address
 
 BROKER_SECONDS_MAX = 1.0
 
@@ -112,7 +112,8 @@ _LOOPBACK = ["127.0.0.0/8", "::1/128"]
 
 
 def _is_from_where_it_may(request: HttpRequest) -> bool:
-    """Behind a proxy that we are not told of everybody seems to come from there, so a forwarded request does not count."""
+    """Behind a proxy that we are not told of everybody seems to come from there, so a forwarded request does not count; nor
+    does one of which our proxies do not tell whose it is."""
     networks = settings.METRICS_ALLOWED_NETWORKS
     if not networks:
         if settings.METRICS_TOKEN or settings.TRUSTED_PROXY_COUNT:
@@ -123,7 +124,7 @@ def _is_from_where_it_may(request: HttpRequest) -> bool:
     ):
         return False
     try:
-        address = ip_address(client_address(request))
+        address = ip_address(known_client_address(request))
     except ValueError:
         return False
     if isinstance(address, IPv6Address) and address.ipv4_mapped:

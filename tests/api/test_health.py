@@ -120,6 +120,25 @@ PROXY: dict[str, Any] = {"TRUSTED_PROXY_COUNT": 1}
         ),
         pytest.param(NEAR | PROXY, {"X-Forwarded-For": "10.0.0.7"}, "10.9.0.1", 200, id="through our proxy"),
         pytest.param(NEAR | PROXY, {"X-Forwarded-For": "10.0.0.7, 8.8.8.8"}, "10.9.0.1", 401, id="claimed"),
+        pytest.param(NEAR | PROXY, {}, "10.0.0.7", 200, id="beside our proxy"),
+        pytest.param(NEAR | PROXY, {"X-Forwarded-For": ""}, "10.0.0.1", 401, id="forwarded for nobody"),
+        pytest.param(
+            NEAR | PROXY, {"X-Forwarded-For": "unknown"}, "10.0.0.1", 401, id="for whom is not told"
+        ),
+        pytest.param(
+            NEAR | PROXY,
+            {"X-Forwarded-For": "8.8.8.8:443"},
+            "10.0.0.1",
+            401,
+            id="for an address with its port",
+        ),
+        pytest.param(
+            NEAR | {"TRUSTED_PROXY_COUNT": 2},
+            {"X-Forwarded-For": "8.8.8.8"},
+            "10.0.0.1",
+            401,
+            id="by one of two",
+        ),
         pytest.param(NEAR | TOKEN, {}, "10.0.0.7", 200, id="either: the network"),
         pytest.param(
             NEAR | TOKEN, {"Authorization": "Bearer secret"}, "8.8.8.8", 200, id="either: the token"
