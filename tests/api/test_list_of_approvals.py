@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from test_content import FIELDS, Letters, changed, live, record
 
+from opsledger.api.paging import cursor_of
 from opsledger.ledger.models import Hold
 
 __all__ = ["live"]
@@ -69,3 +70,34 @@ def test_a_page_that_cant_be_asked_for_is_refused(live: Letters, query: dict[str
 
 def test_another_teams_are_not_listed(waiting: Letters) -> None:
     assert waiting.other.get("/approvals").json()["items"] == []
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        "",
+        "due",
+        "due 2026-11-30",
+        "due 2026-11-30T00:00:00+00:00",
+        "\x00 2026-11-30T00:00:00.000000+00:00 00000000-0000-0000-0000-000000000000",
+        "due 2026-11-30T00:00:00.000000+00:00 00000000-0000-0000-0000-00000000000z",
+        "due 2026-02-30T00:00:00.000000+00:00 00000000-0000-0000-0000-000000000000",
+        "2026-11-30T00:00:00+00:00~hold_00000000000000000000000000",
+        "7",
+    ],
+    ids=[
+        "nothing",
+        "a word",
+        "a day",
+        "without an id",
+        "NUL",
+        "no id",
+        "no day",
+        "of the holds",
+        "of versions",
+    ],
+)
+def test_a_cursor_that_this_list_never_gave_is_refused(waiting: Letters, held: str) -> None:
+    answer = waiting.owner.get("/approvals", {"cursor": cursor_of(held) or "~"})
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["field"] == "cursor"
