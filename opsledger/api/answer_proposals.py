@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from django.http import HttpRequest, HttpResponse
 
 from opsledger.accounts.permissions import Permission
@@ -49,7 +51,8 @@ def accept(caller: Caller, request: HttpRequest, proposal: str, given: AcceptedP
     try:
         decision = decision_of(row, texts_of([row])[row.pk], version, given.reason)
         reading = holds.read_compared(row.hold, row.answer, decision.reference, given.accept_difference)
-        settle_hold(row.hold_id, decision, caller.by, extra=holds.evidence_of(reading))
+        compared = replace(decision, compared=holds.compared_with(reading))
+        settle_hold(row.hold_id, compared, caller.by, extra=holds.evidence_of(reading))
     except Stale as why:
         raise holds.stale(why.hold) from why
     except Refused as why:

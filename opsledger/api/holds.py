@@ -234,7 +234,6 @@ def _judge_event(caller: Caller, hold: Hold, given: Settlement, version: int) ->
 def decision_of(hold: Hold, given: StepAnswer, version: int, reading: Reading | None) -> Decision:
     if given.answer not in {one.value for one in Answer}:
         raise Refused("This is no answer to a hold about a step; its `answers` are.", field="answer")
-    compared = reading.evidence.digest.hex() if reading and reading.compared and reading.evidence else ""
     return Decision(
         answer=Answer(given.answer),
         reason=given.reason,
@@ -245,7 +244,7 @@ def decision_of(hold: Hold, given: StepAnswer, version: int, reading: Reading | 
         tries=given.tries,
         next_check_at=given.next_check_at,
         keep_later=_keep_later(hold, given.keep_later),
-        compared=compared,
+        compared=compared_with(reading),
         replaced_by=given.replaced_by,
         ticket=given.ticket,
         others=given.others,
@@ -285,6 +284,11 @@ def _reading(reading: Reading) -> dict[str, Any]:
         for row in reading.rows
     ]
     return {"compared": reading.compared, "why": reading.why, "rows": rows}
+
+
+def compared_with(reading: Reading | None) -> str:
+    """The digest of what a reference was compared with; "" where nothing was compared."""
+    return reading.evidence.digest.hex() if reading and reading.compared and reading.evidence else ""
 
 
 def evidence_of(reading: Reading | None) -> tuple[Any, ...]:
