@@ -181,7 +181,8 @@ def test_everybody_of_the_team_may_take_it_along(scenes: Scenes, role: Role) -> 
 
 
 @pytest.mark.parametrize(
-    "filters", [{"kind": "Maria called"}, {"actor": "person:Maria"}, {"actor": "somebody"}]
+    "filters",
+    [{"kind": "Maria called"}, {"kind": "maria_called"}, {"actor": "person:Maria"}, {"actor": "somebody"}],
 )
 def test_a_filter_that_is_no_word_of_ours_exports_nothing_and_is_not_written(
     scenes: Scenes, filters: dict[str, str]

@@ -60,7 +60,6 @@ def audit_page(request: ConsoleRequest) -> HttpResponse:
     return page(request, "audit/audit.html", context)
 
 
-_KIND = re.compile(r"[a-z_]{1,60}")
 _ACTOR = re.compile(rf"({'|'.join(ACTOR_WORDS)})(:[0-9a-f-]{{36}})?")
 
 
@@ -73,7 +72,7 @@ def export_journal(request: ConsoleRequest) -> HttpResponseBase:
     """
     chosen = AuditFilter.read(request.POST, request.team.pk)
     wanted = chosen.wanted
-    if (wanted.kind and not _KIND.fullmatch(wanted.kind)) or (
+    if (wanted.kind and wanted.kind not in ENTRY_WORDS) or (
         wanted.actor and not _ACTOR.fullmatch(wanted.actor)
     ):
         raise BadRequest(
