@@ -63,9 +63,8 @@ def make_plan(caller: Caller, request: HttpRequest, given: ReplayPlan) -> HttpRe
         raise invalid([("scope", str(why))]) from why
     except UnknownOperations as why:
         raise Problem("not_found", str(why)) from why
-    unknown = made.newest - {one.slug for one in made.destinations}
-    if unknown:
-        raise invalid([("newest", f"names {min(unknown)}, which this plan does not touch")])
+    if made.not_touched:
+        raise invalid([("newest", f"names {made.not_touched[0]}, which this plan does not touch")])
     return respond(200, plan_answer(made, caller.by.person_id))
 
 

@@ -124,6 +124,11 @@ class Plan:
         ]
 
     @property
+    def not_touched(self) -> list[str]:
+        """What was said to be taken in its newest definition, and is no destination of these steps."""
+        return sorted(self.newest - {one.slug for one in self.destinations})
+
+    @property
     def asks_whether_mended(self) -> bool:
         return any(item.verdict.reason is Reason.REJECTED for item in self.items)
 

@@ -115,6 +115,18 @@ def test_an_empty_scope_is_never_everything(scenes: Scenes, query: str) -> None:
     assert response.status_code in {303, 400}
 
 
+@pytest.mark.parametrize("newest", ["Maria Lopez, maria@customers.example", "mail", "crm\ufffd"])
+def test_what_a_link_says_to_be_a_destination_is_one_of_the_plan(scenes: Scenes, newest: str) -> None:
+    """It would be written to the journal with the start, where no text of anybody's may stand."""
+    client, opened = client_of(scenes.owner), scenes.rejected()
+
+    answer = client.get(plan_url(opened, newest=newest))
+
+    assert answer.status_code == 400
+    assert "do not touch" in text_of(answer)
+    assert client.get(plan_url(opened, newest="crm_classic")).status_code == 200
+
+
 def test_a_plan_comes_from_a_filter_an_inbox_view_and_ticked_holds(scenes: Scenes) -> None:
     client, one, other = client_of(scenes.owner), scenes.rejected(), scenes.unknown()
     holds = [public("hold", hold.pk) for hold in Hold.objects.order_by("pk")]

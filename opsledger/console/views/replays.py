@@ -121,6 +121,10 @@ def plan_page(request: ConsoleRequest) -> HttpResponse:
     except (EmptyScope, ScopeTooLarge, UnknownOperations) as why:
         messages.error(request, str(why))
         return see_other(reverse("inbox" if request.GET.get("from") == "inbox" else "operations"))
+    if made.not_touched:  # any text may stand in an address; what is started is written to the journal
+        raise BadRequest(
+            _("This address names a destination that these steps do not touch. Go back and choose again.")
+        )
     return page(request, PLAN, _plan_context(request, made, request.GET.urlencode()))
 
 
