@@ -27,7 +27,9 @@ class StepAnswer(Shape):
     answer: AnswerWord
     reason: Reason
     reference: Reference | None = Field(
-        default=None, description="The destination's reference, where it happened."
+        default=None,
+        description="The destination's reference, where it happened. With `ours` the record that the hold is about; refused "
+        "with an answer that names no record.",
     )
     no_reference_why: Text = Field(default="", max_length=4_000)
     checked_how: Text = Field(default="", max_length=4_000, description="Needed with *it did not happen*.")

@@ -58,6 +58,7 @@ class Decision:
 _SAY_ABSENT = frozenset({Answer.ABSENT_SEND_AGAIN, Answer.ABSENT_END, Answer.ABSENT_REVISE})
 NEEDS_REFERENCE = frozenset({Answer.HAPPENED, Answer.KEEP_ONE, Answer.OURS})
 NAMES_REFERENCE = NEEDS_REFERENCE | {Answer.HAPPENED_ACCEPTED, Answer.DELIVERED}
+_OF_THE_HOLD = frozenset({Answer.OURS, Answer.NOT_OURS})  # of the record that the hold is about
 
 
 def settle_hold(hold_id: UUID, decision: Decision, by: By, *, extra: tuple[NewEvidence, ...] = ()) -> Changed:
@@ -86,6 +87,8 @@ def _settle_hold(hold_id: UUID, decision: Decision, by: By, extra: tuple[NewEvid
         _still_sendable(hold, decision)
         if decision.answer is Answer.KEEP_ONE:
             _others_told(hold, decision)
+        if decision.answer in _OF_THE_HOLD:
+            _is_of_the_hold(hold, decision)
         if decision.answer in NAMES_REFERENCE:
             _still_free(decision.reference, taken_by_other(hold.step, decision.reference))
         replacement = _replacement(hold, decision) if decision.answer is Answer.REPLACED else None
@@ -144,6 +147,14 @@ def _goes_on(was: Step, step: Step) -> bool:
     acts = {Act.SEND, Act.OFFER}
     came_back = was.state is StepState.CANCELLED and step.state is not StepState.CANCELLED
     return came_back or (step.act in acts and was.act not in acts)
+
+
+def _is_of_the_hold(hold: Hold, decision: Decision) -> None:
+    """Whether it is ours is said of the record that was found, and of no other; what is not ours need not be named."""
+    found = json.loads(hold.facts).get("reference")
+    wanted = {found} if decision.answer is Answer.OURS else {found, None}
+    if found is not None and decision.reference not in wanted:
+        raise Refused(f"This question is about record {found}; name that one.", field="reference")
 
 
 def _others_told(hold: Hold, decision: Decision) -> None:
@@ -222,6 +233,11 @@ def check_decision(decision: Decision) -> None:
         and not decision.no_reference_why.strip()
     ):
         raise Refused("Give the destination's reference, or say why there is none.", field="reference")
+    if decision.reference and decision.answer not in NAMES_REFERENCE | _OF_THE_HOLD:
+        raise Refused(
+            "This answer takes no reference: leave it out, or choose the answer that the record proves.",
+            field="reference",
+        )
     if decision.answer in _SAY_ABSENT and not decision.checked_how.strip():
         raise Refused("Say how it was checked.", field="checked_how")
     if decision.answer is Answer.STILL_UNKNOWN and decision.next_check_at is None:
