@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop as noop
 
 from opsledger.console.differences import Part, difference
+from opsledger.console.wording.approvers import left_out_when_you_approve, whether_they_may
 from opsledger.ledger.approvals import CoveredStep, replaced_by
 from opsledger.ledger.queries import approvals, sides
 from opsledger.ledger.queries.approvals import Text
@@ -210,8 +211,8 @@ def covered_page(
     steps = covered.steps[start : start + COVERED_PAGE]
     lines = [
         CoveredLine(
-            one, ids.public("stp", one.step_id), ids.public("op", one.operation_id), left_out.get(one.step_id, ""),
-            one.step_id == chosen,
+            one, ids.public("stp", one.step_id), ids.public("op", one.operation_id),
+            left_out_when_you_approve(left_out.get(one.step_id, "")), one.step_id == chosen,
         )
         for one in steps
     ]  # fmt: skip
@@ -246,7 +247,7 @@ def approver_lines(people: Sequence[approvals.Approver], me: UUID) -> list[dict[
             "name": one.name,
             "me": one.id == me,
             "may": not one.why_not,
-            "words": _("May approve") if not one.why_not else _("May not: %(why)s") % {"why": one.why_not},
+            "words": whether_they_may(one.why_not),
         }
         for one in people
     ]

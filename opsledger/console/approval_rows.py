@@ -11,6 +11,7 @@ from django.utils.translation import ngettext
 from opsledger.console import desk
 from opsledger.console.addresses import address
 from opsledger.console.approval_pages import author_words
+from opsledger.console.wording import approvers
 from opsledger.ledger import approvals as rules_of_approval
 from opsledger.ledger.queries import approvals
 from opsledger.ledger.queries.content import WaitingRevision, WaitingVersion
@@ -21,7 +22,7 @@ from opsledger.rules.content import VersionState
 def version_row(one: WaitingVersion, names: dict[str, str], me: UUID, now: Any) -> dict[str, Any]:
     version = one.version
     barred = rules_of_approval.barred_by_version(version.author_person_id, version.requested_by_person_id)
-    recorded = _("recorded all that waits for it") if one.recorded_by == f"person:{me}" else ""
+    recorded = approvers.RECORDED_ALL if one.recorded_by == f"person:{me}" else ""
     waits = ngettext("One operation waits", "%(count)s operations wait", one.operation_count)
     return {
         "url": address("approval", ids.public("cv", version.id)),
@@ -34,7 +35,7 @@ def version_row(one: WaitingVersion, names: dict[str, str], me: UUID, now: Any) 
         if one.operation_count
         else _("Nothing waits for it yet"),
         "state": version.state.value,
-        "why_not": barred.get(me, "") or recorded,
+        "why_not": approvers.why_not_you(barred.get(me, "") or recorded),
         "nobody": one.nobody_may_approve,
         **_times(one.opened_at, one.due_at, now),
     }
@@ -50,7 +51,7 @@ def revision_row(one: WaitingRevision, names: dict[str, str], barred: str, now: 
         "asked_by": names.get(one.author, ""),
         "waits": _("One request"),
         "state": VersionState.PROPOSED.value,
-        "why_not": barred,
+        "why_not": approvers.why_not_you(barred),
         "nobody": one.nobody_may_approve,
         **_times(one.opened_at, one.due_at, now),
     }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -226,17 +227,26 @@ class Asked:
     revisers: tuple[str, ...] = ()  # who changed the request, where its revision is not written yet
 
 
-def barred(asked: Sequence[Asked]) -> dict[UUID, dict[UUID, str]]:
-    """Per step: the people who may not approve its request, each with the reason as the end of “because you …”."""
+class Bar(StrEnum):
+    """What keeps somebody from approving a request: the end of “because you …”."""
+
+    RECORDED = "recorded it"
+    CHANGED = "changed its request"
+    ASKED = "asked for it"
+    WROTE = "wrote it"
+
+
+def barred(asked: Sequence[Asked]) -> dict[UUID, dict[UUID, Bar]]:
+    """Per step: the people who may not approve its request, each with what they had to do with it."""
     by_version = _barred_by_version({(one.of_id, one.content_number) for one in asked if one.of_id})
     by_revision = _revised_by([one.step_id for one in asked])
     recorded = _recorded_by({one.operation_id for one in asked if not one.recorder})
     recorded |= {one.operation_id: who for one in asked if (who := _person(one.recorder))}
-    found: dict[UUID, dict[UUID, str]] = {}
+    found: dict[UUID, dict[UUID, Bar]] = {}
     for one in asked:
-        people = {recorded[one.operation_id]: "recorded it"} if one.operation_id in recorded else {}
-        people |= dict.fromkeys(by_revision.get(one.step_id, ()), "changed its request")
-        people |= {who: "changed its request" for actor in one.revisers if (who := _person(actor))}
+        people = {recorded[one.operation_id]: Bar.RECORDED} if one.operation_id in recorded else {}
+        people |= dict.fromkeys(by_revision.get(one.step_id, ()), Bar.CHANGED)
+        people |= {who: Bar.CHANGED for actor in one.revisers if (who := _person(actor))}
         found[one.step_id] = people | by_version.get((one.of_id, one.content_number), {})
     return found
 
@@ -269,7 +279,7 @@ def without_approver(
 
 def _barred_by_version(
     wanted: Collection[tuple[UUID | None, int | None]],
-) -> dict[tuple[UUID | None, int | None], dict[UUID, str]]:
+) -> dict[tuple[UUID | None, int | None], dict[UUID, Bar]]:
     if not wanted:
         return {}
     rows = named_rows(
@@ -280,9 +290,9 @@ def _barred_by_version(
     return {(row.of_id, row.number): barred_by_version(*row[2:]) for row in rows}
 
 
-def barred_by_version(author: UUID | None, requester: UUID | None) -> dict[UUID, str]:
-    people = {requester: "asked for it"} if requester else {}
-    return people | ({author: "wrote it"} if author else {})
+def barred_by_version(author: UUID | None, requester: UUID | None) -> dict[UUID, Bar]:
+    people = {requester: Bar.ASKED} if requester else {}
+    return people | ({author: Bar.WROTE} if author else {})
 
 
 def _revised_by(step_ids: list[UUID]) -> Mapping[UUID, list[UUID]]:

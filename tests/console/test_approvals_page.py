@@ -258,6 +258,7 @@ def test_nobody_approves_what_they_wrote_or_asked_for_and_the_page_says_why(
         assert f"{why}, so somebody else has to approve it." in page
         assert f"Approve version {version.number}" not in page
         assert "Nobody may approve this." in page
+        assert "left out when you approve" not in page
         assert "Test owner, the fallback owner of Desk" in page
         refused = approve(client, version)
         assert refused.status_code == 403

@@ -24,6 +24,7 @@ from opsledger.console.forms import version_of as version_of_post
 from opsledger.console.http import ConsoleRequest, page, see_other, wants_fragment
 from opsledger.console.permissions import require_in, team_and_roles, why_not
 from opsledger.console.story.contents import content_items
+from opsledger.console.wording.approvers import RECORDED_ALL, somebody_else_has_to
 from opsledger.engine.bell import ring
 from opsledger.ledger import approvals as rules_of_approval
 from opsledger.ledger.actions.approve import (
@@ -161,8 +162,10 @@ def context_of(request: ConsoleRequest, version: Version, asked: Asked) -> dict[
     after = request.POST.get("after", "") or request.GET.get("after", "")
     waits = version.state in {VersionState.PROPOSED, VersionState.APPROVED}
     unable = rules_of_approval.barred_by_version(version.author_person_id, version.requested_by_person_id)
+    # who may not approve the version leaves nothing of it out
+    apart = {} if request.user.pk in unable else barred
     mine_alone = bool(covers.steps) and all(one.step_id in barred for one in covers.steps)
-    why = unable.get(request.user.pk, "") or (_("recorded all that waits for it") if mine_alone else "")
+    why = unable.get(request.user.pk, "") or (RECORDED_ALL if mine_alone else "")
     latest = given[0] if given else None
     return {
         "version": version,
@@ -177,9 +180,9 @@ def context_of(request: ConsoleRequest, version: Version, asked: Asked) -> dict[
         "covers": covers,
         "replaced": replaced[: pages.COVERED_PAGE],
         "replaced_count": len(replaced),
-        "covered_page": pages.covered_page(covers, barred, after=after, chosen=chosen),
+        "covered_page": pages.covered_page(covers, apart, after=after, chosen=chosen),
         "after": after,
-        "left_out_count": len({one.operation_id for one in covers.steps if one.step_id in barred}),
+        "left_out_count": len({one.operation_id for one in covers.steps if one.step_id in apart}),
         "step_title": next((one.title for one in covers.steps if one.step_id == chosen), ""),
         "diff": pages.request_diff(
             chosen, approved_number=standing.number if standing else None, reveal=asked.reveal
@@ -219,7 +222,7 @@ def who_may(
     may_here = allowed(roles, Permission.APPROVE_CONTENT)
     cannot = "" if may_here else why_not(roles, Permission.APPROVE_CONTENT, team)
     if barred:
-        cannot = _("You %(why)s, so somebody else has to approve it.") % {"why": barred}
+        cannot = somebody_else_has_to(barred)
     return {
         "here_team": team,
         "approvers": pages.approver_lines(people, request.user.pk),

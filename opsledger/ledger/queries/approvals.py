@@ -235,8 +235,8 @@ def approvers(team_id: UUID, unable: Mapping[UUID, str]) -> list[Approver]:
     ]
 
 
-def unable_for(step_ids: Collection[UUID]) -> dict[UUID, dict[UUID, str]]:
-    """Per step that is approved by itself: who may not approve its request, each with the end of “because they …”."""
+def unable_for(step_ids: Collection[UUID]) -> dict[UUID, dict[UUID, approvals.Bar]]:
+    """Per step that is approved by itself: who may not approve its request, each with what keeps them from it."""
     rows = named_rows(
         "SELECT s.team_id, s.operation_id, s.id, CASE WHEN s.content_number IS NOT NULL THEN o.content_id END,"
         " s.content_number FROM ledger_step s JOIN ledger_operation o ON o.id = s.operation_id WHERE s.id = ANY(%s)",
