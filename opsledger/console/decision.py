@@ -147,9 +147,14 @@ def _card(
     clock: Clock,
 ) -> Card | None:
     value, state, inside, choice = spec
+    reason = hold.hold.reason
     options = tuple(
         Option(
-            name, answer, answers.label(answer), foreseen(view, hold, answer, clock), answer in SENDS_AGAIN
+            name,
+            answer,
+            answers.label(answer, reason),
+            foreseen(view, hold, answer, clock),
+            answer in SENDS_AGAIN,
         )
         for name, answer in inside
         if answer in offered
@@ -163,7 +168,7 @@ def _card(
         state=state,
         title=answers.card_title(value) if several else options[0].label,
         consequence=options[0].consequence,
-        button=answers.button(options[0].answer),
+        button=answers.button(options[0].answer, reason),
         danger=value in _DANGER,
         options=options,
         choice=choice if several else "",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from opsledger.console.wording import answers
+from opsledger.console.wording import answers, approvers
 from opsledger.console.wording.consequences import Follows, consequence
 from opsledger.console.wording.knowledge import Known, what_we_know
 from opsledger.console.wording.phrases import lasted, listed
 from opsledger.console.wording.protection import protection, sending_again
 from opsledger.console.wording.questions import next_decision, question
+from opsledger.ledger.approvals import Bar
 from opsledger.rules.answers import ANSWERS, Answer
 from opsledger.rules.profile import ProtectionKind, Settles
 from opsledger.rules.protection import Protected
@@ -65,6 +66,26 @@ def test_every_answer_of_every_reason_states_its_consequence(reason: HoldReason,
     assert answers.given(answer.value)
 
 
+@pytest.mark.parametrize("bar", [*Bar, approvers.RECORDED_ALL])
+def test_why_somebody_may_not_approve_is_a_whole_sentence(bar: str) -> None:
+    assert approvers.why_not_you(bar) == f"You {bar}"
+    assert approvers.somebody_else_has_to(bar) == f"You {bar}, so somebody else has to approve it."
+    if bar in list(Bar):
+        assert approvers.left_out_when_you_approve(bar) == f"You {bar}: left out when you approve."
+        assert approvers.whether_they_may(bar) == f"May not: {bar}"
+    assert approvers.whether_they_may("") == "May approve"
+    assert approvers.why_not_you("") == approvers.left_out_when_you_approve("") == ""
+
+
+def test_what_is_past_its_latest_moment_is_sent_all_the_same_and_not_tried_more_often() -> None:
+    assert (
+        answers.label(A.MORE_TRIES, R.TOO_LATE)
+        == answers.button(A.MORE_TRIES, R.TOO_LATE)
+        == "Send it all the same"
+    )
+    assert answers.label(A.MORE_TRIES, R.ATTEMPTS_EXHAUSTED) == "Grant more tries"
+
+
 @pytest.mark.parametrize(
     ("answer", "after", "said"),
     [
@@ -78,9 +99,14 @@ def test_every_answer_of_every_reason_states_its_consequence(reason: HoldReason,
         (A.NOT_OURS, {"looks_at": "16:27"}, "crm is asked again at 16:27."),
         (A.HAPPENED, {"operation": OperationState.COMPLETED}, "The operation is then completed."),
         (A.END_FAILED, {"operation": OperationState.FAILED}, "The operation ends as failed."),
+        (
+            A.END_FAILED,
+            {"state": StepState.CANCELLED, "operation": OperationState.CANCELLED},
+            "Step 1 is cancelled; nothing more is sent for it. The operation ends as cancelled.",
+        ),
         (A.STILL_UNKNOWN, {"asks_again": R.OUTCOME_UNKNOWN}, "is due at the time that you choose."),
     ],
-    ids=["released", "cancelled", "back", "asked", "completed", "failed", "stays"],
+    ids=["released", "cancelled", "back", "asked", "completed", "failed", "waited", "stays"],
 )
 def test_what_the_rules_foresee_is_said_beside_the_answer(
     answer: Answer, after: dict[str, object], said: str

@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop as noop
 
 from opsledger.rules.answers import Answer
+from opsledger.rules.states import HoldReason
 
 A = Answer
 
@@ -98,8 +99,15 @@ def keep_words(card: str) -> str:
     return _(_KEEP_WORDS[card]) if card in _KEEP_WORDS else ""
 
 
-def label(answer: Answer) -> str:
-    return _(LABELS[answer])
+# What is asked there is not how often.
+_IN_PLACE: Mapping[tuple[HoldReason, Answer], str] = {
+    (HoldReason.TOO_LATE, A.MORE_TRIES): noop("Send it all the same"),
+}
+
+
+def label(answer: Answer, reason: HoldReason | None = None) -> str:
+    """`reason`: of the hold that is answered, which may call for other words."""
+    return _((_IN_PLACE.get((reason, answer)) if reason else None) or LABELS[answer])
 
 
 _ANSWER_VALUES = frozenset(answer.value for answer in Answer)
@@ -110,8 +118,8 @@ def given(answer: str) -> str:
     return _(GIVEN[Answer(answer)]) if answer in _ANSWER_VALUES else answer.replace("_", " ")
 
 
-def button(answer: Answer) -> str:
-    return _(BUTTONS[answer])
+def button(answer: Answer, reason: HoldReason | None = None) -> str:
+    return _((_IN_PLACE.get((reason, answer)) if reason else None) or BUTTONS[answer])
 
 
 def proposing(answer: Answer) -> str:

@@ -74,9 +74,15 @@ _IN_PLACE: Mapping[tuple[HoldReason, Answer], str] = {
 }
 
 
+# what waits has nothing that failed
+_ENDED_WAITING = noop("Step %(step)s is cancelled; nothing more is sent for it.")
+
+
 def consequence(reason: HoldReason, answer: Answer, follows: Follows) -> str:
     """What an answer brings about, said before the click: the answer's own sentence, then what the rules foresee."""
     own = _IN_PLACE.get((reason, answer)) or CONSEQUENCES[answer]
+    if answer is A.END_FAILED and follows.state is StepState.CANCELLED:
+        own = _ENDED_WAITING
     sentences = [_(own) % {"step": follows.step, "destination": follows.destination}]
     sentences += _afterwards(answer, follows)
     return " ".join(sentences)
