@@ -149,16 +149,35 @@ def _looked(view: OperationView, hold: HoldView, found: Findings, known: Known) 
     if last is None or not last.sentence:
         return []
     number = _("Lookup %(number)s, %(time)s: %(text)s")
-    return [("search", number % {"number": looks.made or 1, "time": when, "text": last.sentence})]
+    said = [("search", number % {"number": looks.made or 1, "time": when, "text": last.sentence})]
+    return [*_found_before(view, hold.record.step, found, last), *said]
 
 
-def _last_look(view: OperationView, step: int) -> EvidenceLine | None:
-    looks = [
+def _found_before(
+    view: OperationView, step: int, found: Findings, last: EvidenceLine
+) -> list[tuple[str, str]]:
+    """The record that the question still names, where a later lookup found it no more."""
+    in_vain = GAVE_NO_ANSWER | FOUND_NOTHING
+    if last.says not in in_vain or not found.references:
+        return []
+    before = [one for one in _looks(view, step) if one.says not in in_vain and one.sentence]
+    if not before:
+        return []
+    newest = max(before, key=lambda one: one.received_at)
+    words = _("An earlier lookup, %(time)s: %(text)s")
+    return [("search", words % {"time": desk.clock(newest.received_at, view.now), "text": newest.sentence})]
+
+
+def _looks(view: OperationView, step: int) -> list[EvidenceLine]:
+    return [
         one
         for one in view.record.evidence
         if one.kind == "lookup" and one.step == step and one.says != "read"
     ]
-    return max(looks, key=lambda one: one.received_at, default=None)
+
+
+def _last_look(view: OperationView, step: int) -> EvidenceLine | None:
+    return max(_looks(view, step), key=lambda one: one.received_at, default=None)
 
 
 def links_of(step: Any, found: Findings) -> list[tuple[str, str]]:

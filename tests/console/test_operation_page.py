@@ -103,6 +103,17 @@ def test_records_that_were_found_are_shown_field_by_field(scenes: Scenes) -> Non
     assert f"{scenes.desk.sandbox.url}/crm/tasks/T-58401.html" in duplicate
 
 
+def test_a_record_that_a_later_lookup_found_no_more_is_still_told(scenes: Scenes) -> None:
+    opened = scenes.proposed()
+    client = client_of(scenes.owner)
+    assert "An earlier lookup" not in page_of(client, path_of(opened))
+    scenes.look(opened)
+    page = page_of(client, path_of(opened))
+    earlier, later = page.index("An earlier lookup, "), page.index("Lookup 2, ")
+    assert earlier < page.index("The record T-58213 carries this step’s identity", earlier) < later
+    assert "Nothing was found" in page[later : later + 80]
+
+
 def test_both_statements_of_a_dispute_are_shown(scenes: Scenes) -> None:
     opened = scenes.unknown()
     claimed_id = Step.objects.get(operation_id=opened.id).attempts.get().pk
@@ -403,6 +414,7 @@ def test_two_bodies_of_an_event_are_compared_and_the_question_is_settled(scenes:
     client = client_of(scenes.owner)
     page = page_of(client, hold_path(hold, ""))
     assert "summer launch" in page
+    assert ">Later</th>" in page
     assert "ann@customers.example" not in page
     assert "(another value)" in page
     assert "bob@customers.example" in client.post(hold_path(hold, "reveal")).content.decode()
@@ -424,6 +436,7 @@ def test_an_event_that_started_nothing_says_why_and_the_ways_on(scenes: Scenes) 
     assert "have it delivered again" in page
     assert "Nothing follows from this event" in page
     assert "What was taken first stands" not in page
+    assert "What was delivered</b>" in page and ">Later</th>" not in page  # it was delivered once
     apart = scenes.unknown("apart-1")
     data = {"version": "1", "answer": "recorded_apart", "reason": "By hand.", "operation": "apart-1"}
     assert client.post(hold_path(hold, "settle"), data).status_code == 303
