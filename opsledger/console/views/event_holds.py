@@ -101,6 +101,7 @@ def event_page(
         "event": row.event,
         "deliveries": deliveries,
         "bodies": _bodies(row, deliveries, reveal),
+        "two_bodies": _other_body(row, deliveries) is not None,
         "revealed": reveal,
         "may_reveal": allowed(roles, Permission.REVEAL),
         "why_reveal": why_not(roles, Permission.REVEAL, team),
@@ -128,12 +129,17 @@ def event_page(
 
 
 def _bodies(row: Hold, deliveries: list[holds.DeliveryLine], reveal: bool) -> list[BodyRow]:
-    """The first delivery beside the one in question, or beside the first that brought another body, or by itself."""
+    """The first delivery, by itself or beside another body."""
     if row.event is None or not deliveries:
         return []
-    waiting = (one for one in deliveries if one.conflict)
-    other = holds.asked_about(row) or next(waiting, deliveries[0])
-    return compared_bodies(deliveries[0].content, other.content, holds.plain_paths(row.event), reveal=reveal)
+    first = deliveries[0]
+    other = _other_body(row, deliveries) or first
+    return compared_bodies(first.content, other.content, holds.plain_paths(row.event), reveal=reveal)
+
+
+def _other_body(row: Hold, deliveries: list[holds.DeliveryLine]) -> holds.DeliveryLine | None:
+    """The delivery in question, or the first one that brought another body; None where there was no other."""
+    return holds.asked_about(row) or next((one for one in deliveries if one.conflict), None)
 
 
 def _if_nobody(row: Hold, now: datetime) -> str:
