@@ -187,7 +187,7 @@ def test_a_start_begins_what_was_read_and_shows_it(scenes: Scenes) -> None:
     page = text_of(client_of(scenes.owner).get(address(replay)))
     assert "after the incident" in page
     assert "The queue was closed." in page
-    assert "1 of 1 steps are over" in page
+    assert "1 of 1 step is over" in page
     assert "1 recovered" in page
     assert "data-poll" not in page, "nothing is asked for once it has ended"
     assert "Recovered" in page
@@ -291,11 +291,11 @@ def test_the_progress_is_a_part_of_its_own_that_stops_at_the_end(scenes: Scenes)
     ended = text_of(client.get(address(replay, "progress"), headers=asking))
 
     assert 'data-poll="' in going
-    assert "0 of 1 steps are over" in going
+    assert "0 of 1 step is over" in going
     assert "as they were when this page was opened" in going
     assert "as they were when" not in text_of(client.get(address(replay)))
     assert "data-poll" not in ended
-    assert "1 of 1 steps are over" in ended
+    assert "1 of 1 step is over" in ended
     assert client.get(address(replay, "progress")).status_code == 303
 
 

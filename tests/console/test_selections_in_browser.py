@@ -104,7 +104,7 @@ def test_a_verb_that_needs_a_reason_puts_the_cursor_there(scenes: Scenes, open_p
     page.wait_for_function("document.activeElement.id === 'why-note'")
     page.keyboard.type("Asked their support.")
     page.get_by_role("button", name="Write 1 note").click()
-    page.get_by_text("1 of 1 holds have their result").wait_for()
+    page.get_by_text("1 of 1 hold has its result").wait_for()
 
 
 def test_an_open_run_follows_and_then_stops(scenes: Scenes, open_page: Open) -> None:
@@ -125,7 +125,7 @@ def test_everything_works_without_a_script(scenes: Scenes, open_page: Open) -> N
     page.get_by_role("button", name="All actions…").click()
     page.locator("summary", has_text="Take").click()
     page.get_by_role("button", name="Take: 1").click()
-    assert page.get_by_text("1 of 1 holds have their result").is_visible()
+    assert page.get_by_text("1 of 1 hold has its result").is_visible()
     holds[0].refresh_from_db()
     assert holds[0].owner_id == scenes.owner.pk
 
