@@ -81,7 +81,8 @@ def test_those_chosen_are_ended_with_a_reason_and_the_others_wait_on(scenes: Sce
     assert not BulkRun.objects.exists()
     done = client.post(path, asked | {"reason": "The account is closed."}, follow=True)
     told = markup.unescape(done.content.decode())
-    assert "1 of 1 step have" in told or "1 of 1 steps have" in told
+    assert "1 of 1 step has its result" in told
+    assert 'id="it">Steps <small>' in told
     assert "The account is closed." in told
     assert Operation.objects.get(pk=ended.id).state == "cancelled"
     assert Operation.objects.get(pk=stays.id).state == "running"
@@ -125,7 +126,12 @@ def test_a_row_that_cannot_be_read_chooses_nothing(scenes: Scenes, broken: str) 
     data = {"step": broken} if broken else {}
     page = client_of(scenes.owner).post(address(scenes, tail="ticked"), data, follow=True).content.decode()
     said = "A ticked row can’t be read." if broken else "Tick at least one step first."
-    assert said in markup.unescape(page)
+    alerts, toasts = (
+        re.search(r'id="alerts" role="alert">(.*?)</div>', page),
+        re.search(r'id="toasts"(.*?)</div>', page),
+    )
+    assert alerts and said in markup.unescape(alerts[1])
+    assert toasts and said not in markup.unescape(toasts[1])
     assert not Selection.objects.exists()
 
 
