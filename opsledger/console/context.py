@@ -41,6 +41,10 @@ _NAV = (
 )
 
 
+# reached from the inbox, and shown as a part of it
+_OF_INBOX = ("/inbox/", "/holds/", "/incidents/", "/selections/", "/views/")
+
+
 def shell(request: HttpRequest) -> dict[str, Any]:
     """The context of every template: the person, the team, what is allowed, and the navigation if drawn."""
     person = getattr(request, "user", None)
@@ -90,4 +94,4 @@ def _shell(path: str, team_ids: Sequence[UUID], person_id: UUID, *, approver: bo
 
 
 def _is_current(path: str, here: str) -> bool:
-    return here == "/" if path == "/" else here.startswith(path)
+    return here == "/" or here.startswith(_OF_INBOX) if path == "/" else here.startswith(path)

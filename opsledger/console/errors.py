@@ -95,14 +95,17 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     if isinstance(exception, RequestDataTooBig):
         return _too_big(request)
     said = str(exception) if isinstance(exception, BadRequest) else ""
+    opened = request.method == "GET" and bool(request.GET)  # what can’t be read stands after the “?”
     return answer(
         request,
         Problem(
             400,
-            "This request can’t be read",
+            "This can’t be read",
             said or "Something in it is not as this page would send it.",
             "Nothing was done.",
-            "Go back, reload the page and try again.",
+            "Begin with the page itself." if opened else "Go back, reload the page and try again.",
+            link=request.path if opened else "",
+            link_text="The page from its beginning",
         ),
     )
 
@@ -155,6 +158,25 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
             link_text="Inbox",
         ),
     )
+
+
+def not_a_page(request: HttpRequest, allowed: str) -> HttpResponse:
+    """405 for who opens the address of a form: after a reload, from the history, or back from the sign-in."""
+    response = answer(
+        request,
+        Problem(
+            405,
+            "This is not a page",
+            "The address only takes what a form sends.",
+            "Nothing was done.",
+            "Go back to the page with the form, or begin at the inbox.",
+            state="absent",
+            link="/",
+            link_text="Inbox",
+        ),
+    )
+    response["Allow"] = allowed
+    return response
 
 
 def conflict_page(request: HttpRequest, what: str, *, link: str = "", link_text: str = "") -> HttpResponse:
@@ -215,7 +237,7 @@ _BROKEN = Problem(
     "Something went wrong here",
     "The page could not be made.",
     "Everything recorded so far is safe.",
-    "Reload in a minute. If it fails twice, tell the person who runs OpsLedger, with the request’s number.",
+    "Reload in a minute. If it fails twice, tell the person who runs OpsLedger, with the number below.",
     state="integrity-alarm",
 )
 _AWAY = replace(_BROKEN, status=503, title="OpsLedger can’t reach its database", state="failed")

@@ -44,7 +44,8 @@ class ConsoleMiddleware:
     2. Renders in the person's time zone, until the response is made.
     3. Refuses who is not signed in, has no team, or has to change the password first.
     4. Forbids storing what is answered.
-    5. Refuses addresses that hold NUL: nothing has such a name, and no database can be asked for it.
+    5. Gives who opens the address of a form a page, where the browser would show its own error.
+    6. Refuses addresses that hold NUL: nothing has such a name, and no database can be asked for it.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -61,6 +62,8 @@ class ConsoleMiddleware:
             zone, actor = timezone.override(None), "web"
         with zone, acting_as(actor):
             response = self._get_response(request)
+            if response.status_code == 405:
+                response = errors.not_a_page(request, response.headers.get("Allow", ""))
         no_store(response)
         return response
 

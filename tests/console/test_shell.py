@@ -72,6 +72,28 @@ def test_the_current_page_is_marked_in_the_navigation(cast: Cast) -> None:
     assert re.findall(r'href="([^"]+)" aria-current="page"', page) == ["/settings/", "/settings/tokens/"]
 
 
+@pytest.mark.parametrize("path", ["/", "/incidents/", "/selections/", "/views/"])
+def test_what_is_reached_from_the_inbox_is_a_part_of_it(cast: Cast, path: str) -> None:
+    page = client_of(cast.olga).get(path).content.decode()
+    assert re.findall(r'<a href="([^"]+)" aria-current="page">', page)[0] == "/"
+
+
+def test_who_opens_the_address_of_a_form_gets_a_page(cast: Cast, client: Client) -> None:
+    response = client_of(cast.olga).get("/settings/rules/add/")
+    assert (response.status_code, response["Allow"]) == (405, "POST")
+    page = response.content.decode()
+    assert "This is not a page" in page
+    assert "Nothing was done." in page
+    assert 'href="/">Inbox</a>' in page
+    assert client.get("/settings/rules/add/").status_code == 302
+    assert client.post("/healthz").content == b""
+
+
+def test_a_link_that_cannot_be_read_leads_to_the_page_itself(cast: Cast) -> None:
+    page = client_of(cast.olga).get("/?reason=nonsense").content.decode()
+    assert '<a class="btn" href="/">The page from its beginning</a>' in page
+
+
 def test_names_are_text_and_never_markup(cast: Cast) -> None:
     name = '<b hx-post="/settings/theme/" hx-trigger="load">'
     actions.change_profile(cast.vera, display_name=name, time_zone="UTC", theme="dark", shortcuts_on=False)
