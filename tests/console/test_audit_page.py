@@ -14,6 +14,7 @@ from scenes import Scenes, path_of
 from opsledger.accounts.roles import Role
 from opsledger.journal.models import Entry, VerifyCheckpoint
 from opsledger.journal.verify import WHOLE
+from opsledger.ledger.models import Event
 from opsledger.ledger.queries import audit
 from opsledger.rules.answers import Answer
 
@@ -37,7 +38,12 @@ def test_entries_are_newest_first_with_their_subject_and_author(scenes: Scenes) 
     assert f'href="{path_of(opened)}"' in page
     assert "spring-launch:req-8841" in page
     assert "Test owner" in page
-    assert "it happened" in page
+    assert "It happened" in page
+
+
+def test_an_event_is_found_by_its_exact_id(scenes: Scenes) -> None:
+    Event.objects.filter(pk=scenes.event_conflict().event_id).update(event_id="evt 1&owner=none#2")
+    assert "/operations/?q=evt+1%26owner%3Dnone%232" in page_of(scenes)
 
 
 def test_a_kind_and_an_author_narrow_it(scenes: Scenes) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from urllib.parse import urlencode
 
 from django.core.exceptions import BadRequest
 from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
@@ -105,7 +107,7 @@ def _row(line: AuditLine, names: dict[str, str]) -> dict[str, Any]:
 def _what(line: AuditLine) -> str:
     """One short phrase from the entry’s facts; free text stays where it is kept."""
     if line.body.get("answer"):
-        return answers.given(str(line.body["answer"]))
+        return capfirst(answers.given(str(line.body["answer"])))
     if line.subject_kind == "operation" and (said := _became(line)):
         return said
     stopped = line.body.get("stopped") or line.body.get("went_on")
@@ -113,11 +115,11 @@ def _what(line: AuditLine) -> str:
         return shown(str(stopped), "hold").word
     if line.body.get("content_number") or (line.subject_kind == "content" and line.body.get("number")):
         number = line.body.get("content_number") or line.body["number"]
-        return _("content version %(number)s") % {"number": number}
+        return _("Content version %(number)s") % {"number": number}
     if line.kind == "recovery_changed":
         return " · ".join(_recovery_words(name, on) for name, on in line.body["recovers"].items())
     if line.body.get("version") and line.subject_kind == "definition":
-        return _("version %(number)s") % {"number": line.body["version"]}
+        return _("Version %(number)s") % {"number": line.body["version"]}
     what = str(line.body.get("what", ""))
     return revealed_words(what) if line.kind == "revealed" else what
 
@@ -138,7 +140,7 @@ def _became(line: AuditLine) -> str:
     if line.body.get("state"):
         state = shown(str(line.body["state"]), "operation").word
         said.append(_("operation: %(state)s") % {"state": state.lower()})
-    return " · ".join(said)
+    return capfirst(" · ".join(said))
 
 
 def _url(line: AuditLine) -> str:
@@ -151,5 +153,5 @@ def _url(line: AuditLine) -> str:
     if line.subject_kind == "content" and line.content_version_id is not None:
         return reverse("approval", args=[ids.public("cv", line.content_version_id)])
     if line.subject_kind == "event":
-        return f"{reverse('operations')}?q={line.subject_name}"
+        return f"{reverse('operations')}?{urlencode({'q': line.subject_name})}"
     return ""
