@@ -24,12 +24,12 @@ def credential_headers(
         raise CredentialMissing(str(why)) from why
     if not secret:
         raise CredentialMissing(
-            f"{credential.environment} is not set, so {destination.slug} can't be called."
+            f"{credential.environment} is not set, so {destination.slug} can’t be called."
         )
     name, _, form = credential.header.partition(":")
     header = name.strip(), form.strip().replace("{secret}", secret)
     if not is_header(*header):
         raise CredentialMissing(
-            f"{credential.environment} can't be sent to {destination.slug}: a header takes one line of ASCII text."
+            f"{credential.environment} can’t be sent to {destination.slug}: a header takes one line of ASCII text."
         )
     return (header,)

@@ -46,7 +46,7 @@ def read_reference(step_id: UUID, reference: str) -> Reading:
     taken_by = taken_by_other(step, reference)
     if action.read is None or action.profile.lookup is None:
         return Reading(
-            reference, False, f"{step.destination_slug} can't be read by a reference.", taken_by=taken_by
+            reference, False, f"{step.destination_slug} can’t be read by a reference.", taken_by=taken_by
         )
     try:
         found = http.read(installed_wire(), destination, action, reference)
@@ -67,7 +67,7 @@ def read_reference(step_id: UUID, reference: str) -> Reading:
     rows = compare(sent_fields(bytes(body or b""), lookup), record.fields, lookup.decisive, lookup.kinds)
     ours = record.identity == identity_of(step.identity, step.operation_id, step.number)
     matching = sum(1 for row in rows if row.match)
-    whose = "It carries this step's identity." if ours else "It does not carry this step's identity."
+    whose = "It carries this step’s identity." if ours else "It does not carry this step’s identity."
     why = f"Read at {step.destination_slug} just now; {matching} of {len(rows)} fields match. {whose}"
     shown = tuple(_masked(row, action.sensitive) for row in rows)
     return Reading(reference, True, why, shown, ours, taken_by, evidence)

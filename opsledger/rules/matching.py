@@ -110,7 +110,7 @@ def judge(
     alike = tuple(record for record in fact.records if record not in own)
     if len(own) > 1:
         references = tuple(record.reference for record in own)
-        sentence = f"{len(own)} records carry this step's identity: {', '.join(references)}."
+        sentence = f"{len(own)} records carry this step’s identity: {', '.join(references)}."
         decisive, kinds = lookup_profile.decisive, lookup_profile.kinds
         compared = tuple(
             (record.reference, compare(request_fields, record.fields, decisive, kinds)) for record in own
@@ -124,7 +124,7 @@ def judge(
         )
     if alike:
         sentence = (
-            f"{len(alike)} records are alike, but none carries this step's identity. They decide nothing."
+            f"{len(alike)} records are alike, but none carries this step’s identity. They decide nothing."
         )
         return LookupVerdict(LookAnswer.CANDIDATES, "only_alike", sentence, candidates=alike)
     return _unless_contradicted(_nothing_found(fact, lookup_profile, counted, counted_before), contradicted)
@@ -172,12 +172,12 @@ def _one_record(
 ) -> LookupVerdict:
     reference = record.reference
     if not reference:
-        sentence = "A record with this step's identity was found, but it has no reference to keep."
+        sentence = "A record with this step’s identity was found, but it has no reference to keep."
         return LookupVerdict(LookAnswer.NO_ANSWER, "record_without_reference", sentence)
     rows = compare(request_fields, record.fields, lookup.decisive, lookup.kinds)
     if taken_by is not None and effect is not Effect.UPDATE:
         sentence = (
-            f"The record {reference} carries this step's identity, but operation {taken_by} holds it already."
+            f"The record {reference} carries this step’s identity, but operation {taken_by} holds it already."
         )
         return LookupVerdict(
             LookAnswer.NO_ANSWER,
@@ -190,13 +190,13 @@ def _one_record(
     different = [row.field for row in rows if not row.match]
     if different:
         sentence = (
-            f"The record {reference} is this step's, but differs in {', '.join(map(field_words, different))}."
+            f"The record {reference} is this step’s, but differs in {', '.join(map(field_words, different))}."
         )
         return LookupVerdict(LookAnswer.DIFFERS, "field_differs", sentence, reference, rows=rows)
     if rows and all(row.ours is None for row in rows):  # two gaps are alike; that proves nothing
-        sentence = f"The record {reference} carries this step's identity, but no decisive field to compare."
+        sentence = f"The record {reference} carries this step’s identity, but no decisive field to compare."
         return LookupVerdict(LookAnswer.NO_ANSWER, "nothing_compared", sentence, reference, rows=rows)
-    sentence = f"The record {reference} carries this step's identity, and its decisive fields are equal."
+    sentence = f"The record {reference} carries this step’s identity, and its decisive fields are equal."
     return LookupVerdict(LookAnswer.CONFIRMED, "found", sentence, reference, rows=rows)
 
 

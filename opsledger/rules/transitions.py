@@ -343,7 +343,7 @@ def withdrawn(operation: Operation, number: int, moment: Moment, *, by: str) -> 
     step = after.step(number)
     answered = [attempt for attempt in step.attempts if attempt.known_by is KnownBy.PERSON]
     if not answered and not step.never_known:
-        raise NotNow("No person's answer stands on this step; there is nothing to take back.")
+        raise NotNow("No person’s answer stands on this step; there is nothing to take back.")
     statements = [
         {"outcome": a.outcome and a.outcome.value, "known_by": a.known_by, "reference": a.reference}
         for a in answered
@@ -363,7 +363,7 @@ def look_requested(operation: Operation, number: int, at: datetime, moment: Mome
     if step.state not in {StepState.UNKNOWN, StepState.ACCEPTED}:
         raise NotNow(f"This step is {step.state.value}; there is nothing to look up.")
     if not may_look(step, moment.policies[number]):
-        raise NotNow("This destination can't be asked about this action.")
+        raise NotNow("This destination can’t be asked about this action.")
     step.look_at = at
     return settled(after, moment)
 

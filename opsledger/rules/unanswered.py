@@ -46,9 +46,9 @@ def _before_writing(fact: SendFact) -> str:
     if fact.phase is Phase.PROXY and fact.status is not None:
         return f"The proxy answered {fact.status} instead of opening a way to the destination."
     if fact.error == "bad_request":
-        return "The request's address or headers can't be written."
+        return "The request’s address or headers can’t be written."
     return {
-        Phase.RESOLVE: f"The destination's name was not resolved ({after}).",
+        Phase.RESOLVE: f"The destination’s name was not resolved ({after}).",
         Phase.GUARD: f"The address {where} is not one that may be connected to.",
         Phase.CONNECT: f"No connection to {where} ({after}).",
         Phase.PROXY: f"The proxy opened no way to the destination ({after}).",

@@ -103,7 +103,7 @@ def test_the_rules_and_the_transport_refuse_the_same(
 
 @pytest.mark.parametrize("secret", ["a\nb", "a\x00b", "clé", "a\x7fb"], ids=ascii)
 def test_a_credential_that_no_header_can_carry_is_as_good_as_none_and_not_shown(secret: str) -> None:
-    with pytest.raises(CredentialMissing, match=r"^CRM_TOKEN can't be sent to d") as why:
+    with pytest.raises(CredentialMissing, match=r"^CRM_TOKEN can’t be sent to d") as why:
         credential_headers(destination(), Env({"CRM_TOKEN": secret}))
     assert secret not in str(why.value)
 

@@ -169,7 +169,7 @@ def test_the_record_of_another_hold_is_never_taken_whatever_the_list_says(desk: 
     run = applied(kept(selection, by, text_of((other, one), (reference, two))), by)
 
     assert counts(run) == {"left": 2}
-    assert all("does not carry this step's identity" in why for _, why in results(run).values())
+    assert all("does not carry this step’s identity" in why for _, why in results(run).values())
     assert HeldReference.objects.count() == 0
 
 

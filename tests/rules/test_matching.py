@@ -79,7 +79,7 @@ def test_one_record_with_our_identity_a_decisive_field_differs_field_by_field() 
         FieldRow("subject", "Call back", "Call back", True),
         FieldRow("amount", "1.10", "1.1", False),
     )
-    assert verdict.sentence == "The record T-1 is this step's, but differs in amount."
+    assert verdict.sentence == "The record T-1 is this step’s, but differs in amount."
 
 
 def test_several_records_are_a_duplicate_all_references_listed() -> None:

@@ -358,7 +358,7 @@ def _name(actor: str) -> str:
 
 def has_role(team_id: UUID, by: By) -> None:
     if by.person_id is None:
-        raise NotEligible("Only a person approves or rejects: an automation's token proposes.")
+        raise NotEligible("Only a person approves or rejects: an automation’s token proposes.")
     if by.person_id not in approvers([team_id])[team_id]:
         raise NotEligible("To approve or reject, you need the role owner in this team.")
 

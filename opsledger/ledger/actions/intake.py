@@ -300,7 +300,7 @@ def _start(
         taken = open_intended_here(event.team_id, [wanted], By(actor, source))[0]
     if taken.verdict is Verdict.REFUSED:
         facts: dict[str, Any] = {"problems": [list(problem) for problem in taken.problems]}
-        title = f"An event of {source} can't start its operation"
+        title = f"An event of {source} can’t start its operation"
         question = EventQuestion(opened.id, event.team_id, HoldReason.DATA_MISSING, title, facts)
     elif taken.verdict is Verdict.CONFLICT and taken.opened:
         facts = {"operation": str(taken.opened.id), "differs": list(taken.opened.differs)}

@@ -98,7 +98,7 @@ def _check_returns(
     strangers = returns - {one.operation_id for one in waiting}
     if strangers:
         raise Refused(
-            f"{len(strangers)} of the named operations don't wait for this version.", field="return"
+            f"{len(strangers)} of the named operations don’t wait for this version.", field="return"
         )
 
 

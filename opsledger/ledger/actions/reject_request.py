@@ -110,7 +110,7 @@ def _back(waiting: WaitingStep, by: By) -> ApprovedBefore:
     found = approved_before(waiting.step_id)
     if found is None:
         raise Refused(
-            "No earlier request of this step is approved, so it can't return to one.", field="return"
+            "No earlier request of this step is approved, so it can’t return to one.", field="return"
         )
     replaced = replaced_by([waiting.operation_id])
     if replaced:

@@ -216,7 +216,7 @@ def _replacement(hold: Hold, decision: Decision) -> UUID:
         raise Refused("There is no such operation in this team.", field="replaced_by")
     if found == hold.operation_id:
         raise Refused(
-            "An operation can't replace itself. Name the new one, which is recorded first.",
+            "An operation can’t replace itself. Name the new one, which is recorded first.",
             field="replaced_by",
         )
     return found
@@ -232,7 +232,7 @@ def check_decision(decision: Decision) -> None:
         and not decision.reference
         and not decision.no_reference_why.strip()
     ):
-        raise Refused("Give the destination's reference, or say why there is none.", field="reference")
+        raise Refused("Give the destination’s reference, or say why there is none.", field="reference")
     if decision.reference and decision.answer not in NAMES_REFERENCE | _OF_THE_HOLD:
         raise Refused(
             "This answer takes no reference: leave it out, or choose the answer that the record proves.",
