@@ -11,7 +11,7 @@ from django.template import Context, Template
 from django.utils import timezone as django_timezone
 from django.utils.safestring import mark_safe
 
-from opsledger.console.templatetags.ops import words_of_span
+from opsledger.console.templatetags.ops import day_text, words_of_span
 from opsledger.console.vocabulary import KINDS, TABLE, Shown, shown
 from opsledger.rules.profile import ProtectionKind
 from opsledger.rules.states import HoldReason, NoChange, OperationState, Outcome, StepState
@@ -146,6 +146,13 @@ def test_a_time_is_in_the_viewers_zone_and_its_attribute_in_utc(form: str, text:
 def test_a_short_time_names_the_day_when_it_is_not_today(later: timedelta, text: str) -> None:
     html = render("{% local_time moment 'short' now %}", moment=NOON, now=NOON + later)
     assert f">{text}</time>".replace("14 Apr", f"14{NB}Apr").replace("Apr 2026", f"Apr{NB}2026") in html
+
+
+@pytest.mark.parametrize(
+    ("day", "text"), [("2026-04-02", f"2{NB}Apr{NB}2026"), ("early in April", "early in April"), ("", "")]
+)
+def test_a_day_is_written_as_people_write_it(day: str, text: str) -> None:
+    assert day_text(day) == text
 
 
 def test_the_hour_that_happens_twice_is_told_apart() -> None:

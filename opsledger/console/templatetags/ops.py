@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -155,6 +155,15 @@ def _written(here: datetime, form: str, now: datetime) -> str:
         return clock
     day = f"{here.day}{NO_BREAK}{here:%b}" + (f"{NO_BREAK}{here.year}" if here.year != today.year else "")
     return f"{day}, {clock}"
+
+
+def day_text(day: str) -> str:
+    """An ISO date as people write it: “2 Apr 2026”; what is none stays as it is written."""
+    try:
+        read = date.fromisoformat(day)
+    except ValueError:
+        return day
+    return f"{read.day}{NO_BREAK}{read:%b}{NO_BREAK}{read.year}"
 
 
 def full_text(moment: datetime) -> str:

@@ -18,7 +18,7 @@ from opsledger.console import desk
 from opsledger.console.forms import by_person, version_of
 from opsledger.console.http import ConsoleRequest, conflict, page, see_other, unprocessable
 from opsledger.console.permissions import require, why_not
-from opsledger.console.templatetags.ops import words_of_span
+from opsledger.console.templatetags.ops import day_text, words_of_span
 from opsledger.console.vocabulary import shown
 from opsledger.console.wording.protection import documented_protection
 from opsledger.engine.bell import ring
@@ -114,6 +114,7 @@ def _action(line: ActionLine) -> dict[str, Any]:
         "title": line.definition.title,
         "protection": documented_protection(profile, _span(profile.protection.window_seconds)),
         "source": source,
+        "checked": day_text(source.checked) if source else "",
         "rows": _rows(profile),
         "sensitive": line.definition.sensitive,
         "recovery": line.recovery,
