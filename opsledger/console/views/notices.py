@@ -96,7 +96,11 @@ def _what(line: NoticeLine) -> str:
     if line.count > 1:
         several = _("%(count)s replays") if line.kind in OF_REPLAYS else _("%(count)s holds")
         parts.append(several % {"count": line.count})
-    reasons = {shown(HoldReason(name)).word: count for name, count in line.reasons.items()}
+    reasons = (
+        {}
+        if line.kind is NoticeKind.DISPUTED
+        else {shown(HoldReason(name)).word: count for name, count in line.reasons.items()}
+    )
     for prefix, counts in (("", reasons), (_("at"), line.destinations), (_("in"), line.workflows)):
         if counts:
             parts.append(f"{prefix} {_counted(counts, line.count)}".strip())
