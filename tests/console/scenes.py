@@ -210,7 +210,7 @@ class Scenes:
             record_access_refused(destination.pk)
         return Hold.objects.get(destination_id=destination.pk, reason=reason.value, closed_at__isnull=True)
 
-    def event_conflict(self) -> Hold:
+    def event_conflict(self, event_id: str = "evt-77") -> Hold:
         source = Definition.objects.get(team=self.desk.team, kind="source", slug="shop")
         bodies = [b'{"data": {"campaign": "spring launch", "email": "ann@customers.example"}}',
                   b'{"data": {"campaign": "summer launch", "email": "bob@customers.example"}}']  # fmt: skip
@@ -220,7 +220,7 @@ class Scenes:
                     self.desk.team.pk,
                     source.pk,
                     source.current_id,
-                    "evt-77",
+                    event_id,
                     body,
                     body.decode(),
                     "application/json",

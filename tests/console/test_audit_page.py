@@ -14,7 +14,6 @@ from scenes import Scenes, path_of
 from opsledger.accounts.roles import Role
 from opsledger.journal.models import Entry, VerifyCheckpoint
 from opsledger.journal.verify import WHOLE
-from opsledger.ledger.models import Event
 from opsledger.ledger.queries import audit
 from opsledger.rules.answers import Answer
 
@@ -42,7 +41,7 @@ def test_entries_are_newest_first_with_their_subject_and_author(scenes: Scenes) 
 
 
 def test_an_event_is_found_by_its_exact_id(scenes: Scenes) -> None:
-    Event.objects.filter(pk=scenes.event_conflict().event_id).update(event_id="evt 1&owner=none#2")
+    scenes.event_conflict("evt 1&owner=none#2")
     assert "/operations/?q=evt+1%26owner%3Dnone%232" in page_of(scenes)
 
 
