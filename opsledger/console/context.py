@@ -69,7 +69,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         "may": everything_allowed(roles),
         "shell": SimpleLazyObject(
             lambda: _shell(
-                request.path,
+                getattr(request, "shown_under", request.path),
                 [team.pk] if team else [],
                 person.pk,
                 approver=allowed(roles, Permission.APPROVE_CONTENT),

@@ -33,6 +33,7 @@ class ConsoleRequest(HttpRequest):
     roles: frozenset[Role]  # in that team
     team_ids: list[UUID]  # every team of the person
     teams: Mapping[Team, frozenset[Role]]
+    shown_under: str  # the place in the navigation, where a view says another than the address
 
 
 def wants_fragment(request: HttpRequest) -> bool:

@@ -72,6 +72,7 @@ def test_those_chosen_are_ended_with_a_reason_and_the_others_wait_on(scenes: Sce
     page = text_of(client, chosen["Location"])
     assert "One step that waits for crm_classic" in page
     assert "The remaining steps of each operation are not done." in page
+    assert '<a href="/destinations/" aria-current="page">' in page
     assert '<details id="verb-cancel" open>' in page and 'id="verb-note"' not in page
     path = f"/selections/{public('sel', Selection.objects.get().pk)}/runs/"
     asked = {"verb": "cancel", "once": str(uuid4()), "reason": " "}

@@ -203,12 +203,15 @@ def _selection_context(request: ConsoleRequest, line: SelectionLine, **more: Any
     groups, found = bulk.groups_of(line.id), bulk.lines_of(line.id, after=after)
     shown = found[: bulk.PAGE]
     offers = selection_pages.offers(groups, roles, team)
+    of_steps = selection_pages.of_steps(groups)
+    if of_steps:
+        request.shown_under = reverse("destinations")
     people = people_of(team)
     return {
         "line": line,
         "public": ids.public("sel", line.id),
         "groups": groups,
-        "of_steps": selection_pages.of_steps(groups),
+        "of_steps": of_steps,
         "moved_count": sum(group.moved for group in groups),
         "left_count": sum(group.chosen.count - group.moved for group in groups),
         "rows": [selection_pages.chosen_row(one) for one in shown],
