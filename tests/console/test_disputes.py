@@ -26,7 +26,7 @@ def sides_of(scenes: Scenes, opened: Any) -> list[str]:
     hold = Hold.objects.get(operation_id=opened.id, reason="disputed", closed_at=None)
     path = f"{path_of(opened)}?hold={public('hold', hold.pk)}"
     page = markup.unescape(client_of(scenes.owner).get(path).content.decode())
-    found = re.findall(r'<section class="side".*?</section>', page, re.DOTALL)
+    found = re.findall(r'<section class="said".*?</section>', page, re.DOTALL)
     return [" ".join(re.sub(r"<[^>]+>", " ", one).split()) for one in found]
 
 
