@@ -77,7 +77,7 @@ def _reference_faults(loaded: Sequence[records.Loaded]) -> list[Fault]:
     ]
     if not wanted:
         return []
-    columns = [
+    columns: list[list[Any]] = [
         [one.step_ids[number] for one, number, _ in wanted],
         [one.destination_ids[number] for one, number, _ in wanted],
         [key for *_, key in wanted],
