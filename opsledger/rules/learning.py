@@ -388,9 +388,11 @@ def follow_attempts(operation: Operation, step: Step, moment: Moment) -> None:
         if step.state is not StepState.ACCEPTED:
             _begin_to_wait(step, moment.now)
         _take_effect(operation, step, accepted, StepState.ACCEPTED)
+        _end_what_bounced(operation, step, moment)
     elif step.state not in FINAL_STATES:
         step.state, step.reference, step.ready_at = StepState.READY, None, moment.now
         close_hold(operation, step, only=ENDED_BY_EVIDENCE)
+        _end_what_bounced(operation, step, moment)
     references = {attempt.reference for attempt in confirmed if attempt.reference}
     if len(references) > 1:
         open_hold(operation, step, HoldReason.DUPLICATE_FOUND, moment, {"references": sorted(references)})
@@ -443,6 +445,19 @@ def not_delivered(
 
 def end_not_delivered(step: Step, known_by: KnownBy) -> None:
     for attempt in step.attempts_with(Outcome.ACCEPTED):
-        attempt.outcome, attempt.no_change = Outcome.NO_CHANGE, NoChange.REJECTED
-        attempt.known_by = known_by
+        end_in_vain(attempt, known_by)
     step.state = StepState.FAILED
+
+
+def end_in_vain(attempt: Attempt, known_by: KnownBy) -> None:
+    """Taken over, and then not delivered. The reference stays with it: of the same record no other attempt is waited for."""
+    attempt.outcome, attempt.no_change, attempt.known_by = Outcome.NO_CHANGE, NoChange.REJECTED, known_by
+
+
+def _end_what_bounced(operation: Operation, step: Step, moment: Moment) -> None:
+    """What was told to have bounced while another attempt was open or unknown, and is all that the step has made."""
+    told = [one for one in step.attempts if _was_accepted_in_vain(one)]
+    bounced = next((one for one in told if step.reference in {None, one.reference}), None)
+    if bounced is not None and bounced.known_by is not None:
+        step.accepted_at = step.accepted_at or moment.now
+        not_delivered(operation, step, bounced.known_by, moment)

@@ -22,6 +22,7 @@ from opsledger.rules.learning import (
     begin_to_look,
     delivered,
     dispute,
+    end_in_vain,
     follow_attempts,
     found_in_vain,
     lacks_reference,
@@ -299,10 +300,13 @@ def _settles_unnamed(attempt: Attempt, finding: Finding, profile: ActionProfile)
 def _bounced_before_accepted(
     operation: Operation, step: Step, attempt: Attempt, finding: Finding, moment: Moment
 ) -> None:
-    """What bounces was taken over, although nothing had said so yet."""
+    """What bounces was taken over, although nothing had said so yet. While another attempt is open or unknown the step is
+    not ended by it; this attempt remembers it."""
     learn(operation, step, attempt, replace(finding, outcome=Outcome.ACCEPTED, no_change=None), moment)
     if step.state is StepState.ACCEPTED:
         not_delivered(operation, step, finding.known_by, moment, finding.facts)
+    elif attempt.outcome is Outcome.ACCEPTED:
+        end_in_vain(attempt, finding.known_by)
 
 
 def _spoken_of(step: Step, reference: str | None, *, open_too: bool) -> Attempt | None:

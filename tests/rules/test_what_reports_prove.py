@@ -11,6 +11,7 @@ from builders import (
     BOUNCED,
     BY_LOOKUP,
     DELIVERED,
+    KEYED,
     LOOKUP,
     NOT_SENT,
     REJECTED,
@@ -20,13 +21,14 @@ from builders import (
     confirmed,
     policy,
     profile,
+    reasons,
 )
 
 from opsledger.rules import fold, transitions
 from opsledger.rules.learning import Finding
 from opsledger.rules.profile import ActionProfile, FinalEffect, FinalEffectBy, Reply
 from opsledger.rules.record import KnownBy, Operation
-from opsledger.rules.states import Outcome
+from opsledger.rules.states import HoldReason, Outcome
 from opsledger.rules.states import StepState as S
 from opsledger.rules.transitions import Lacking, Look, ProvesNothing
 
@@ -34,6 +36,7 @@ NAMED = Reply(reference="id")
 BY_REPORT = FinalEffect(FinalEffectBy.REPORT, deadline_seconds=250)
 PLAIN = profile(reply=NAMED, lookup=LOOKUP)
 FINAL = profile(reply=NAMED, lookup=LOOKUP, final_effect=BY_REPORT)
+KEYED_FINAL = profile(reply=NAMED, protection=KEYED, final_effect=BY_REPORT)
 UNNAMED = profile(lookup=LOOKUP, final_effect=BY_REPORT)
 MAY_BE_EMPTY = profile(reply=replace(NAMED, empty_ok=True), lookup=LOOKUP)
 
@@ -197,3 +200,49 @@ def test_what_bounced_under_a_reference_that_is_taken_asks_a_person() -> None:
 
     assert operation.steps[0].state is S.UNKNOWN
     assert operation.holds[0].facts["taken_by"] == "op-7"
+
+
+# A bounce that is told while another attempt is open or unknown
+
+
+def tried_twice(world: World, second: Finding | None) -> Operation:
+    """The first attempt is unknown; `second`: what the protected repeat is answered, None: it is under way."""
+    operation = world.sent(world.opened(), UNCLEAR)
+    operation.step(1).resend_asked = True
+    operation = world.claim(transitions.time_passed(operation, world.moment))
+    return operation if second is None else world.hear(operation, second)
+
+
+ENDS: dict[str, Finding] = {
+    "taken over under the same reference": accepted("T-1"),
+    "taken over": accepted(None),
+    "rejected": REJECTED,
+    "not sent": NOT_SENT,
+}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS.keys())
+@pytest.mark.parametrize("second", [UNCLEAR, None], ids=["unknown", "under way"])
+def test_a_bounce_is_remembered_until_the_other_attempt_is_known(
+    second: Finding | None, end: Finding
+) -> None:
+    world = World(policy(KEYED_FINAL))
+    bounced = replace(BOUNCED, reference="T-1")
+
+    told_of = transitions.reported(tried_twice(world, second), 1, bounced, final=True, moment=world.moment)
+    assert told_of.steps[0].state is (S.UNKNOWN if second else S.IN_FLIGHT)
+    after = world.hear(told_of, end, attempt=2)
+
+    assert after.steps[0].state is S.FAILED
+    assert reasons(after) == [HoldReason.DELIVERY_FAILED]
+    assert after.steps[0].undelivered
+
+
+def test_a_bounce_of_one_record_ends_nothing_that_was_taken_over_as_another() -> None:
+    world = World(policy(KEYED_FINAL))
+    bounced = replace(BOUNCED, reference="T-1")
+    told_of = transitions.reported(tried_twice(world, UNCLEAR), 1, bounced, final=True, moment=world.moment)
+
+    after = world.hear(told_of, accepted("T-2"), attempt=2)
+
+    assert (after.steps[0].state, after.steps[0].reference) == (S.ACCEPTED, "T-2")
