@@ -7,12 +7,15 @@ from collections.abc import Callable, Collection
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import BadRequest
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
+from django.middleware.locale import LocaleMiddleware
 from django.urls import reverse
-from django.utils import timezone
+from django.utils import timezone, translation
+from django.utils.translation import gettext as _
 
 from opsledger.accounts.models import Person, Team
 from opsledger.accounts.roles import memberships_of
@@ -35,6 +38,17 @@ def without_team(view: Callable[..., Any]) -> Callable[..., Any]:
     """Marks a view that a person without any team may use, too."""
     view.team_required = False  # type: ignore[attr-defined]
     return view
+
+
+class LanguageMiddleware(LocaleMiddleware):
+    """Django's own for people; programs are answered in English, whatever language they say they take."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        if not _NOT_CONSOLE.match(request.path_info):
+            super().process_request(request)
+            return
+        translation.activate(settings.LANGUAGE_CODE)
+        request.LANGUAGE_CODE = settings.LANGUAGE_CODE  # type: ignore[attr-defined]
 
 
 class ConsoleMiddleware:
@@ -89,7 +103,7 @@ def _refuse_nul(request: HttpRequest) -> None:
     if "\x00" in request.path_info:
         raise Http404
     if any("\x00" in text for name, values in request.GET.lists() for text in (name, *values)):
-        raise BadRequest("Its address holds NUL, a character that no name and no text has.")
+        raise BadRequest(_("Its address holds NUL, a character that no name and no text has."))
 
 
 def _bring_team(request: HttpRequest, person: Person) -> None:
