@@ -19,6 +19,7 @@ from opsledger.console import incident_pages
 from opsledger.console.filters import InboxFilter, cursor_text
 from opsledger.console.forms import by_person
 from opsledger.console.http import ConsoleRequest, back_to, page, see_other, unprocessable
+from opsledger.console.kept import in_kept_words
 from opsledger.console.permissions import require_in, team_and_roles, why_not
 from opsledger.console.views.inbox import RowMaker
 from opsledger.console.views.selections import act_at_once, require_any
@@ -119,7 +120,8 @@ def _frozen(request: ConsoleRequest, line: IncidentLine, *, unowned: bool = Fals
         )
     wanted = inbox.Wanted(line.team_id, request.user.pk, incident=line.id, unowned=unowned)
     query = InboxFilter(wanted).query()
-    words = incident_pages.name_of(line, database_now())
+    with in_kept_words():
+        words = incident_pages.name_of(line, database_now())
     made = freeze_view(wanted, words=words, query=query, up_to=newest)
     record_act(line.id, by_person(request.user), newest)
     return made

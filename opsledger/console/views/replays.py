@@ -13,6 +13,7 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop as noop
 from django.views.decorators.http import require_GET, require_POST
 
 from opsledger.accounts.roles import Permission, allowed
@@ -29,6 +30,7 @@ from opsledger.console.http import (
     unprocessable,
     wants_fragment,
 )
+from opsledger.console.kept import in_kept_words
 from opsledger.console.permissions import needs, why_not
 from opsledger.engine.bell import ring
 from opsledger.ledger.actions.deciding import By, Refused
@@ -147,7 +149,9 @@ def _scope(request: ConsoleRequest) -> Scope:
     if request.GET.get("from") == "inbox":
         chosen = InboxFilter.read(request.GET, team_id, request.user.pk)
         words = [chosen.wanted.view.value, *(f"{name} {value}" for name, value in chosen.chosen.items())]
-        return scope_of_inbox(chosen.wanted, _("holds of the inbox: %(words)s") % {"words": ", ".join(words)})
+        with in_kept_words():
+            said = _("holds of the inbox: %(words)s") % {"words": ", ".join(words)}
+        return scope_of_inbox(chosen.wanted, said)
     operations = [_read("op", text) for text in request.GET.getlist("operation")]
     ticked = [_read("hold", text) for text in request.GET.getlist("hold")]
     operations += [
@@ -161,7 +165,8 @@ def _scope_of_selection(request: ConsoleRequest) -> Scope:
     chosen = bulk.selection_of(_read("sel", request.GET["selection"]), [request.team.pk])
     if chosen is None:
         raise Http404(_("There is no such selection in this team."))
-    words = _("a selection: %(words)s") % {"words": chosen.words}
+    with in_kept_words():
+        words = _("a selection: %(words)s") % {"words": chosen.words}
     return scope_of_ids(request.team.pk, bulk.operations_of(chosen.id), words)
 
 
@@ -172,8 +177,10 @@ def _scope_of_list(request: ConsoleRequest) -> Scope:
     asked, problems = OperationFilter.read({name: [value] for name, value in chosen.items()})
     if problems:
         raise BadRequest(" ".join(f"{name} {what}." for name, what in problems))
-    words = ", ".join(f"{name} {value}" for name, value in chosen.items())
-    return scope_of_filter(request.team.pk, asked, _("operations with %(words)s") % {"words": words})
+    with in_kept_words():
+        words = ", ".join(f"{name} {value}" for name, value in chosen.items())
+        said = _("operations with %(words)s") % {"words": words}
+    return scope_of_filter(request.team.pk, asked, said)
 
 
 def _read(prefix: str, text: str) -> UUID:
@@ -393,9 +400,9 @@ def abort(request: ConsoleRequest, replay: str) -> HttpResponse:
 
 
 _DECIDED = {
-    "pause": "Paused: nothing more is begun. What was begun goes on.",
-    "resume": "Resumed: it goes on at its rate.",
-    "abort": "Aborted: nothing more is begun. What was begun is still finished.",
+    "pause": noop("Paused: nothing more is begun. What was begun goes on."),
+    "resume": noop("Resumed: it goes on at its rate."),
+    "abort": noop("Aborted: nothing more is begun. What was begun is still finished."),
 }
 
 

@@ -34,6 +34,7 @@ from opsledger.console.http import (
     wants_fragment,
 )
 from opsledger.console.inbox_words import chosen_words
+from opsledger.console.kept import in_kept_words
 from opsledger.console.permissions import why_not
 from opsledger.console.views.replays import csv_file
 from opsledger.engine.bulk import carry_at_once
@@ -110,7 +111,8 @@ def require_any(roles: frozenset[Role], team: Team) -> None:
 def _freeze_ticked(request: ConsoleRequest) -> Selection:
     versions = ticked(request.POST)
     count = len(versions)
-    words = ngettext("One ticked hold", "%(count)s ticked holds", count) % {"count": count}
+    with in_kept_words():
+        words = ngettext("One ticked hold", "%(count)s ticked holds", count) % {"count": count}
     return freeze(request.team.pk, request.user.pk, versions, words=words)
 
 
@@ -122,8 +124,8 @@ def _freeze_view(request: ConsoleRequest) -> Selection:
             _("This page does not say when it was made. Reload it and choose again; nothing was done.")
         )
     people = [member.person for member in members_of(request.team)]
-    view = _(VIEW_WORDS[chosen.wanted.view])
-    words = ", ".join([view, *chosen_words(chosen.chosen, people)])
+    with in_kept_words():
+        words = ", ".join([_(VIEW_WORDS[chosen.wanted.view]), *chosen_words(chosen.chosen, people)])
     return freeze_view(chosen.wanted, words=words, query=chosen.query(), up_to=seen)
 
 

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_GET, require_POST
 from opsledger.accounts.roles import Permission, allowed
 from opsledger.console.forms import ticked
 from opsledger.console.http import ConsoleRequest, page, see_other
+from opsledger.console.kept import in_kept_words
 from opsledger.console.permissions import require, why_not
 from opsledger.console.vocabulary import shown
 from opsledger.ledger.actions.deciding import Refused
@@ -108,13 +109,15 @@ def _selected(
 def _freeze_ticked(request: ConsoleRequest, place: Stopped) -> Selection:
     versions = ticked(request.POST, "step")
     count = len(versions)
-    words = ngettext("One step that waits for %(slug)s", "%(count)s steps that wait for %(slug)s", count)
-    said = words % {"count": count, "slug": place.slug}
+    with in_kept_words():
+        words = ngettext("One step that waits for %(slug)s", "%(count)s steps that wait for %(slug)s", count)
+        said = words % {"count": count, "slug": place.slug}
     return freeze_steps(place, request.team.pk, request.user.pk, versions, words=said)
 
 
 def _freeze_all(request: ConsoleRequest, place: Stopped) -> Selection:
-    words = _("What waits for %(slug)s") % {"slug": place.slug}
+    with in_kept_words():
+        words = _("What waits for %(slug)s") % {"slug": place.slug}
     return freeze_first(place, request.team.pk, request.user.pk, words=words)
 
 
