@@ -6,10 +6,14 @@ true now and what ends it; `/states/` shows them all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
 
-from django.utils.translation import gettext
+from django.utils.translation import get_language
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop as noop
 
 from opsledger.rules.bulk import BulkResult, BulkState
 from opsledger.rules.list_matching import Cover, Match
@@ -30,24 +34,24 @@ class Shown:
 
 
 KINDS = {
-    "step": "Step",
-    "operation": "Operation",
-    "hold": "Hold, and why",
-    "outcome": "Outcome of an attempt",
-    "no_change": "No change, and how it is known",
-    "protection": "Protection now",
-    "protection_kind": "Protection, as documented",
-    "circuit": "Circuit of a destination",
-    "version": "Content version",
-    "replay": "Replay",
-    "item": "Step in a replay",
-    "bulk_run": "Bulk run",
-    "bulk_item": "Hold in a bulk run",
-    "list_row": "Row of a list of references",
-    "cover": "Hold beside a provider’s statement",
-    "token": "API token",
-    "person": "Person",
-    "mailing": "Message with notices",
+    "step": noop("Step"),
+    "operation": noop("Operation"),
+    "hold": noop("Hold, and why"),
+    "outcome": noop("Outcome of an attempt"),
+    "no_change": noop("No change, and how it is known"),
+    "protection": noop("Protection now"),
+    "protection_kind": noop("Protection, as documented"),
+    "circuit": noop("Circuit of a destination"),
+    "version": noop("Content version"),
+    "replay": noop("Replay"),
+    "item": noop("Step in a replay"),
+    "bulk_run": noop("Bulk run"),
+    "bulk_item": noop("Hold in a bulk run"),
+    "list_row": noop("Row of a list of references"),
+    "cover": noop("Hold beside a provider’s statement"),
+    "token": noop("API token"),
+    "person": noop("Person"),
+    "mailing": noop("Message with notices"),
 }
 
 _KIND_OF_ENUM: dict[type[Enum], str] = {
@@ -67,398 +71,560 @@ _KIND_OF_ENUM: dict[type[Enum], str] = {
 
 _ROWS: dict[str, tuple[tuple[str, str, str, str], ...]] = {
     "step": (
-        ("waiting", "Waiting", "waiting", "An earlier step or an approval is missing. Nothing was sent."),
+        (
+            "waiting",
+            noop("Waiting"),
+            "waiting",
+            noop("An earlier step or an approval is missing. Nothing was sent."),
+        ),
         (
             "ready",
-            "Ready",
+            noop("Ready"),
             "ready",
-            "It is sent when its turn comes, unless a hold or its destination stops it.",
+            noop("It is sent when its turn comes, unless a hold or its destination stops it."),
         ),
         (
             "in_flight",
-            "In flight",
+            noop("In flight"),
             "in-flight",
-            "An attempt is open. Its reply, or the end of its lease, ends this.",
+            noop("An attempt is open. Its reply, or the end of its lease, ends this."),
         ),
         (
             "accepted",
-            "Accepted",
+            noop("Accepted"),
             "accepted",
-            "The destination took the work over; its final effect is not proven. It is never sent again.",
+            noop(
+                "The destination took the work over; its final effect is not proven. It is never sent again."
+            ),
         ),
-        ("confirmed", "Confirmed", "confirmed", "The effect is proven by evidence or by a person’s answer."),
+        (
+            "confirmed",
+            noop("Confirmed"),
+            "confirmed",
+            noop("The effect is proven by evidence or by a person’s answer."),
+        ),
         (
             "unknown",
-            "Unknown",
+            noop("Unknown"),
             "unknown",
-            "An attempt may have had an effect, or not. Evidence or a person ends this; silence never does.",
+            noop(
+                "An attempt may have had an effect, or not. Evidence or a person ends this; silence never does."
+            ),
         ),
         (
             "failed",
-            "Failed (no change)",
+            noop("Failed (no change)"),
             "failed",
-            "Proven: nothing changed at the destination. No more tries.",
+            noop("Proven: nothing changed at the destination. No more tries."),
         ),
         (
             "skipped",
-            "Skipped",
+            noop("Skipped"),
             "skipped",
-            "Left out by a person’s decision or by the workflow’s own condition.",
+            noop("Left out by a person’s decision or by the workflow’s own condition."),
         ),
-        ("cancelled", "Cancelled", "cancelled", "Never to be sent, and nothing was."),
+        ("cancelled", noop("Cancelled"), "cancelled", noop("Never to be sent, and nothing was.")),
     ),
     "operation": (
-        ("running", "Running", "running", "Steps are going on, and nothing is in doubt."),
+        ("running", noop("Running"), "running", noop("Steps are going on, and nothing is in doubt.")),
         (
             "reconciling",
-            "Reconciling",
+            noop("Reconciling"),
             "reconciling",
-            "A step’s outcome is unknown, and the machine is looking for evidence.",
+            noop("A step’s outcome is unknown, and the machine is looking for evidence."),
         ),
         (
             "awaiting_approval",
-            "Awaiting approval",
+            noop("Awaiting approval"),
             "approval",
-            "Its content needs an approval by somebody who is neither its author nor its requester.",
+            noop("Its content needs an approval by somebody who is neither its author nor its requester."),
         ),
-        ("held", "Held", "held", "A question is open for a person. Nothing is sent until it is answered."),
-        ("completed", "Completed", "completed", "All its steps are done."),
-        ("failed", "Failed", "failed", "It will not be finished. What did take effect is listed beside it."),
+        (
+            "held",
+            noop("Held"),
+            "held",
+            noop("A question is open for a person. Nothing is sent until it is answered."),
+        ),
+        ("completed", noop("Completed"), "completed", noop("All its steps are done.")),
+        (
+            "failed",
+            noop("Failed"),
+            "failed",
+            noop("It will not be finished. What did take effect is listed beside it."),
+        ),
         (
             "cancelled",
-            "Cancelled",
+            noop("Cancelled"),
             "cancelled",
-            "Somebody cancelled it. What did take effect is listed beside it.",
+            noop("Somebody cancelled it. What did take effect is listed beside it."),
         ),
         (
             "closed_unknown",
-            "Closed as never known",
+            noop("Closed as never known"),
             "closed-unknown",
-            "An owner ended it without knowing. It is counted apart for good; late truth reopens it.",
+            noop("An owner ended it without knowing. It is counted apart for good; late truth reopens it."),
         ),
     ),
     "hold": (
         (
             "outcome_unknown",
-            "Outcome unknown",
+            noop("Outcome unknown"),
             "unknown",
-            "The request may have arrived; no evidence says whether it took effect. An owner answers.",
+            noop("The request may have arrived; no evidence says whether it took effect. An owner answers."),
         ),
         (
             "protection_expired",
-            "Protection expired",
+            noop("Protection expired"),
             "expired",
-            "The destination no longer promises to recognise the request: sent again, it may happen twice.",
+            noop(
+                "The destination no longer promises to recognise the request: sent again, it may happen twice."
+            ),
         ),
         (
             "integrity_alarm",
-            "Integrity alarm",
+            noop("Integrity alarm"),
             "integrity-alarm",
-            "The destination has processed something under this key that is not what was approved.",
+            noop("The destination has processed something under this key that is not what was approved."),
         ),
         (
             "record_differs",
-            "Record differs",
+            noop("Record differs"),
             "differs",
-            "A record with this action’s own identity exists, and a decisive field is not as approved.",
+            noop("A record with this action’s own identity exists, and a decisive field is not as approved."),
         ),
         (
             "duplicate_found",
-            "Duplicate found",
+            noop("Duplicate found"),
             "duplicate",
-            "More than one record carries this action’s identity.",
+            noop("More than one record carries this action’s identity."),
         ),
-        ("disputed", "Disputed", "disputed", "Later evidence, or an owner, contradicts what was answered."),
+        (
+            "disputed",
+            noop("Disputed"),
+            "disputed",
+            noop("Later evidence, or an owner, contradicts what was answered."),
+        ),
         (
             "rejected_by_destination",
-            "Rejected by destination",
+            noop("Rejected by destination"),
             "rejected",
-            "The destination refused the request as it is. Nothing changed there.",
+            noop("The destination refused the request as it is. Nothing changed there."),
         ),
         (
             "attempts_exhausted",
-            "Attempts exhausted",
+            noop("Attempts exhausted"),
             "exhausted",
-            "Every try ended without change, and no more are allowed. A person may grant more.",
+            noop("Every try ended without change, and no more are allowed. A person may grant more."),
         ),
         (
             "nobody_claimed",
-            "Nobody claimed",
+            noop("Nobody claimed"),
             "nobody-claimed",
-            "The automation that does this step did not take it in time. Nothing was sent.",
+            noop("The automation that does this step did not take it in time. Nothing was sent."),
         ),
-        ("too_late", "Too late", "too-late", "Its latest moment passed before anything was sent."),
+        (
+            "too_late",
+            noop("Too late"),
+            "too-late",
+            noop("Its latest moment passed before anything was sent."),
+        ),
         (
             "delivery_not_proven",
-            "Delivery not proven",
+            noop("Delivery not proven"),
             "delivery-not-proven",
-            "It was accepted, and no evidence of its final effect came in time. It is never sent again.",
+            noop(
+                "It was accepted, and no evidence of its final effect came in time. It is never sent again."
+            ),
         ),
         (
             "delivery_failed",
-            "Delivery failed",
+            noop("Delivery failed"),
             "delivery-failed",
-            "It was accepted, and then reported as not delivered. A corrected one is a new operation.",
+            noop("It was accepted, and then reported as not delivered. A corrected one is a new operation."),
         ),
         (
             "data_missing",
-            "Data missing",
+            noop("Data missing"),
             "data-missing",
-            "The request can’t be made: a field has no value. A person supplies it; somebody else approves.",
+            noop(
+                "The request can’t be made: a field has no value. A person supplies it; somebody else approves."
+            ),
         ),
         (
             "approval_needed",
-            "Approval needed",
+            noop("Approval needed"),
             "approval",
-            "What would be sent is not approved. Somebody who neither wrote nor asked for it decides.",
+            noop("What would be sent is not approved. Somebody who neither wrote nor asked for it decides."),
         ),
         (
             "access_refused",
-            "Access refused",
+            noop("Access refused"),
             "access-refused",
-            "The destination does not accept our credentials. Everything for it waits; nothing is lost.",
+            noop(
+                "The destination does not accept our credentials. Everything for it waits; nothing is lost."
+            ),
         ),
         (
             "paused",
-            "Paused",
+            noop("Paused"),
             "paused",
-            "A person stopped sending to this destination. Everything for it waits.",
+            noop("A person stopped sending to this destination. Everything for it waits."),
         ),
         (
             "circuit_open",
-            "Circuit open",
+            noop("Circuit open"),
             "open",
-            "Too many sends failed in a row. Everything for this destination waits; nothing is lost.",
+            noop("Too many sends failed in a row. Everything for this destination waits; nothing is lost."),
         ),
         (
             "event_conflict",
-            "Event conflict",
+            noop("Event conflict"),
             "event-conflict",
-            "The same event came again with another body. No operation is made from a guess.",
+            noop("The same event came again with another body. No operation is made from a guess."),
         ),
     ),
     "outcome": (
-        ("confirmed", "Confirmed", "confirmed", "The effect of this attempt is proven."),
+        ("confirmed", noop("Confirmed"), "confirmed", noop("The effect of this attempt is proven.")),
         (
             "accepted",
-            "Accepted",
+            noop("Accepted"),
             "accepted",
-            "Taken over by the destination; the final effect is not proven.",
+            noop("Taken over by the destination; the final effect is not proven."),
         ),
-        ("no_change", "No change", "cancelled", "Proven: this attempt had no effect."),
-        ("unknown", "Unknown", "unknown", "Nobody knows yet whether this attempt had an effect."),
+        ("no_change", noop("No change"), "cancelled", noop("Proven: this attempt had no effect.")),
+        ("unknown", noop("Unknown"), "unknown", noop("Nobody knows yet whether this attempt had an effect.")),
     ),
     "no_change": (
-        ("not_sent", "Not sent", "not-sent", "No byte of the request left."),
-        ("deferred", "Deferred", "deferred", "The destination put it off, and says that nothing changed."),
-        ("rejected", "Rejected", "rejected", "The destination refused it, and says that nothing changed."),
-        ("absent", "Absent", "absent", "It was looked for as the destination documents, and is not there."),
+        ("not_sent", noop("Not sent"), "not-sent", noop("No byte of the request left.")),
+        (
+            "deferred",
+            noop("Deferred"),
+            "deferred",
+            noop("The destination put it off, and says that nothing changed."),
+        ),
+        (
+            "rejected",
+            noop("Rejected"),
+            "rejected",
+            noop("The destination refused it, and says that nothing changed."),
+        ),
+        (
+            "absent",
+            noop("Absent"),
+            "absent",
+            noop("It was looked for as the destination documents, and is not there."),
+        ),
     ),
     "protection": (
         (
             "protected",
-            "Protected",
+            noop("Protected"),
             "protected",
-            "Sending the same request again is documented to have no second effect.",
+            noop("Sending the same request again is documented to have no second effect."),
         ),
         (
             "unprotected",
-            "None: a resend may duplicate",
+            noop("None: a resend may duplicate"),
             "unprotected",
-            "Nothing documented stops a second effect.",
+            noop("Nothing documented stops a second effect."),
         ),
-        ("expired", "Protection expired", "expired", "It was protected once; the documented window is over."),
+        (
+            "expired",
+            noop("Protection expired"),
+            "expired",
+            noop("It was protected once; the documented window is over."),
+        ),
     ),
     "protection_kind": (
-        ("none", "None: a resend may duplicate", "unprotected", "The destination documents no protection."),
+        (
+            "none",
+            noop("None: a resend may duplicate"),
+            "unprotected",
+            noop("The destination documents no protection."),
+        ),
         (
             "idempotency_key",
-            "Idempotency key",
+            noop("Idempotency key"),
             "protected",
-            "The same key with the same bytes is recognised within a window.",
+            noop("The same key with the same bytes is recognised within a window."),
         ),
         (
             "client_id",
-            "Own id",
+            noop("Own id"),
             "protected",
-            "The record carries an id of ours that the destination keeps unique.",
+            noop("The record carries an id of ours that the destination keeps unique."),
         ),
         (
             "upsert",
-            "Upsert",
+            noop("Upsert"),
             "protected",
-            "The same write again leaves the same record, while nobody changed it since.",
+            noop("The same write again leaves the same record, while nobody changed it since."),
         ),
         (
             "conditional",
-            "Conditional",
+            noop("Conditional"),
             "protected",
-            "A repeat is refused by its own precondition, which says nothing about the first.",
+            noop("A repeat is refused by its own precondition, which says nothing about the first."),
         ),
     ),
     "circuit": (
-        ("closed", "Sending", "closed", "Requests go out."),
-        ("half_open", "Circuit half open", "half-open", "One trial at a time goes out. The others wait."),
-        ("open", "Circuit open", "open", "Nothing goes out until the next trial. Everything waits."),
+        ("closed", noop("Sending"), "closed", noop("Requests go out.")),
+        (
+            "half_open",
+            noop("Circuit half open"),
+            "half-open",
+            noop("One trial at a time goes out. The others wait."),
+        ),
+        (
+            "open",
+            noop("Circuit open"),
+            "open",
+            noop("Nothing goes out until the next trial. Everything waits."),
+        ),
     ),
     "version": (
         (
             "proposed",
-            "Approval needed",
+            noop("Approval needed"),
             "approval",
-            "Proposed. Nothing is sent with it until somebody else approves it.",
+            noop("Proposed. Nothing is sent with it until somebody else approves it."),
         ),
         (
             "approved",
-            "Approved",
+            noop("Approved"),
             "confirmed",
-            "What was shown to the person who approved may be sent, and nothing else.",
+            noop("What was shown to the person who approved may be sent, and nothing else."),
         ),
-        ("rejected", "Rejected", "rejected", "Somebody said no, and why. It is never sent."),
+        ("rejected", noop("Rejected"), "rejected", noop("Somebody said no, and why. It is never sent.")),
         (
             "superseded",
-            "Superseded",
+            noop("Superseded"),
             "cancelled",
-            "A newer version took its place. What was sent with it stays.",
+            noop("A newer version took its place. What was sent with it stays."),
         ),
     ),
     "replay": (
-        ("running", "Running", "running", "Its steps are begun at its rate, until each has come to rest."),
+        (
+            "running",
+            noop("Running"),
+            "running",
+            noop("Its steps are begun at its rate, until each has come to rest."),
+        ),
         (
             "paused",
-            "Paused",
+            noop("Paused"),
             "paused",
-            "A person stopped it: nothing more is begun until it is resumed. What was begun goes on.",
+            noop("A person stopped it: nothing more is begun until it is resumed. What was begun goes on."),
         ),
         (
             "aborting",
-            "Aborting",
+            noop("Aborting"),
             "half-open",
-            "A person ended it: nothing more is begun. What was begun is still finished, and counted.",
+            noop("A person ended it: nothing more is begun. What was begun is still finished, and counted."),
         ),
-        ("aborted", "Aborted", "cancelled", "It was ended before its time; every step is accounted for."),
+        (
+            "aborted",
+            noop("Aborted"),
+            "cancelled",
+            noop("It was ended before its time; every step is accounted for."),
+        ),
         (
             "finished",
-            "Ended",
+            noop("Ended"),
             "completed",
-            "Every step is accounted for. Only proven effects count as recovered.",
+            noop("Every step is accounted for. Only proven effects count as recovered."),
         ),
     ),
     "item": (
-        ("recovered", "Recovered", "confirmed", "It was begun, and its effect is proven."),
+        ("recovered", noop("Recovered"), "confirmed", noop("It was begun, and its effect is proven.")),
         (
             "accepted",
-            "Accepted",
+            noop("Accepted"),
             "accepted",
-            "It was begun, and the destination took it over; its final effect is not proven.",
+            noop("It was begun, and the destination took it over; its final effect is not proven."),
         ),
-        ("held", "Held", "held", "It was begun and came to rest at a question for a person."),
+        ("held", noop("Held"), "held", noop("It was begun and came to rest at a question for a person.")),
         (
             "closed_unknown",
-            "Closed as never known",
+            noop("Closed as never known"),
             "closed-unknown",
-            "It was begun, and a person closed it as never known. Nobody is asked any more.",
+            noop("It was begun, and a person closed it as never known. Nobody is asked any more."),
         ),
-        ("failed", "Failed (no change)", "failed", "It was begun, had no effect, and was ended."),
-        ("cancelled", "Cancelled", "cancelled", "It was begun, and then it or its operation was cancelled."),
-        ("behind", "Behind", "waiting", "An earlier step of its operation did not get done."),
-        ("waiting", "Waiting", "waiting", "Its turn has not come."),
-        ("started", "Under way", "in-flight", "It was begun, and has not come to rest."),
-        ("skipped", "Skipped", "skipped", "It had changed since the plan, so it was left alone."),
-        ("aborted", "Not begun", "cancelled", "The replay was aborted before its turn came."),
-        ("kept", "Kept as done", "completed", "It was done before. Nothing was sent for it."),
-        ("refused", "Could not run", "access-refused", "The plan said why. Nothing was sent for it."),
+        ("failed", noop("Failed (no change)"), "failed", noop("It was begun, had no effect, and was ended.")),
+        (
+            "cancelled",
+            noop("Cancelled"),
+            "cancelled",
+            noop("It was begun, and then it or its operation was cancelled."),
+        ),
+        ("behind", noop("Behind"), "waiting", noop("An earlier step of its operation did not get done.")),
+        ("waiting", noop("Waiting"), "waiting", noop("Its turn has not come.")),
+        ("started", noop("Under way"), "in-flight", noop("It was begun, and has not come to rest.")),
+        ("skipped", noop("Skipped"), "skipped", noop("It had changed since the plan, so it was left alone.")),
+        ("aborted", noop("Not begun"), "cancelled", noop("The replay was aborted before its turn came.")),
+        ("kept", noop("Kept as done"), "completed", noop("It was done before. Nothing was sent for it.")),
+        (
+            "refused",
+            noop("Could not run"),
+            "access-refused",
+            noop("The plan said why. Nothing was sent for it."),
+        ),
     ),
     "bulk_run": (
         (
             "running",
-            "Running",
+            noop("Running"),
             "running",
-            "Its holds have their turn one after the other, until each has its result.",
+            noop("Its holds have their turn one after the other, until each has its result."),
         ),
-        ("finished", "Ended", "completed", "Every hold has its result."),
+        ("finished", noop("Ended"), "completed", noop("Every hold has its result.")),
         (
             "aborted",
-            "Aborted",
+            noop("Aborted"),
             "cancelled",
-            "A person ended it before its time; what had no turn was left alone.",
+            noop("A person ended it before its time; what had no turn was left alone."),
         ),
     ),
     "bulk_item": (
-        ("done", "Done", "confirmed", "It was done, and stands in the hold’s own history."),
+        ("done", noop("Done"), "confirmed", noop("It was done, and stands in the hold’s own history.")),
         (
             "skipped",
-            "Skipped",
+            noop("Skipped"),
             "skipped",
-            "The hold was closed or changed since it was selected, so it was left alone.",
+            noop("The hold was closed or changed since it was selected, so it was left alone."),
         ),
-        ("refused", "Refused", "access-refused", "The rules said no, and why. Nothing was changed."),
-        ("left", "Left alone", "cancelled", "There was nothing to do for it, and it says why."),
-        ("open", "Still to come", "waiting", "Its turn has not come."),
+        (
+            "refused",
+            noop("Refused"),
+            "access-refused",
+            noop("The rules said no, and why. Nothing was changed."),
+        ),
+        ("left", noop("Left alone"), "cancelled", noop("There was nothing to do for it, and it says why.")),
+        ("open", noop("Still to come"), "waiting", noop("Its turn has not come.")),
     ),
     "list_row": (
-        ("matches", "Matches", "confirmed", "It carries the identity of a hold that was selected."),
+        (
+            "matches",
+            noop("Matches"),
+            "confirmed",
+            noop("It carries the identity of a hold that was selected."),
+        ),
         (
             "to_be_read",
-            "To be read",
+            noop("To be read"),
             "waiting",
-            "It names only a reference; the destination is read to see whose it is.",
+            noop("It names only a reference; the destination is read to see whose it is."),
         ),
         (
             "differs",
-            "Differs",
+            noop("Differs"),
             "differs",
-            "It is about a hold, but a decisive field of the list is another one.",
+            noop("It is about a hold, but a decisive field of the list is another one."),
         ),
-        ("two_records", "Two records", "duplicate", "The list says two things of one identity."),
+        ("two_records", noop("Two records"), "duplicate", noop("The list says two things of one identity.")),
         (
             "reference_twice",
-            "Reference twice",
+            noop("Reference twice"),
             "duplicate",
-            "The list gives one reference to several identities.",
+            noop("The list gives one reference to several identities."),
         ),
-        ("taken", "Reference taken", "differs", "Another operation holds this reference already."),
-        ("changed", "Hold changed", "skipped", "The hold was closed or changed since it was selected."),
-        ("not_asked", "Not asked", "skipped", "The hold does not ask whether it happened."),
-        ("repeated", "Said before", "skipped", "Another row says the same."),
-        ("no_reference", "No reference", "data-missing", "It names an identity and no reference."),
-        ("no_such_identity", "Not selected", "skipped", "No hold that was selected has this identity."),
-        ("not_read", "Not found by it", "unknown", "The destination did not tell whose reference it is."),
-        ("only_reference", "Reference only", "unknown", "The destination can’t be read by a reference."),
-        ("unreadable", "Unreadable", "data-missing", "The row itself can’t be read."),
+        (
+            "taken",
+            noop("Reference taken"),
+            "differs",
+            noop("Another operation holds this reference already."),
+        ),
+        (
+            "changed",
+            noop("Hold changed"),
+            "skipped",
+            noop("The hold was closed or changed since it was selected."),
+        ),
+        ("not_asked", noop("Not asked"), "skipped", noop("The hold does not ask whether it happened.")),
+        ("repeated", noop("Said before"), "skipped", noop("Another row says the same.")),
+        (
+            "no_reference",
+            noop("No reference"),
+            "data-missing",
+            noop("It names an identity and no reference."),
+        ),
+        (
+            "no_such_identity",
+            noop("Not selected"),
+            "skipped",
+            noop("No hold that was selected has this identity."),
+        ),
+        (
+            "not_read",
+            noop("Not found by it"),
+            "unknown",
+            noop("The destination did not tell whose reference it is."),
+        ),
+        (
+            "only_reference",
+            noop("Reference only"),
+            "unknown",
+            noop("The destination can’t be read by a reference."),
+        ),
+        ("unreadable", noop("Unreadable"), "data-missing", noop("The row itself can’t be read.")),
     ),
     "cover": (
-        ("covered", "Covered", "confirmed", "The statement says that it did not happen."),
-        ("not_named", "Not named", "unknown", "The statement’s list does not name it."),
-        ("changed", "Changed", "skipped", "The hold was closed or changed since it was selected."),
-        ("not_asked", "Not asked", "skipped", "The hold does not ask whether it happened."),
-        ("found", "Found", "disputed", "A record was found or named for it, against the statement."),
+        ("covered", noop("Covered"), "confirmed", noop("The statement says that it did not happen.")),
+        ("not_named", noop("Not named"), "unknown", noop("The statement’s list does not name it.")),
+        (
+            "changed",
+            noop("Changed"),
+            "skipped",
+            noop("The hold was closed or changed since it was selected."),
+        ),
+        ("not_asked", noop("Not asked"), "skipped", noop("The hold does not ask whether it happened.")),
+        (
+            "found",
+            noop("Found"),
+            "disputed",
+            noop("A record was found or named for it, against the statement."),
+        ),
     ),
     "token": (
-        ("active", "Active", "confirmed", "It opens the API within its scopes."),
-        ("expired", "Expired", "expired", "Its date has passed."),
-        ("revoked", "Revoked", "cancelled", "Somebody ended it."),
+        ("active", noop("Active"), "confirmed", noop("It opens the API within its scopes.")),
+        ("expired", noop("Expired"), "expired", noop("Its date has passed.")),
+        ("revoked", noop("Revoked"), "cancelled", noop("Somebody ended it.")),
     ),
     "person": (
-        ("active", "Active", "confirmed", "May sign in."),
-        ("deactivated", "Deactivated", "cancelled", "Can’t sign in. The name stays on what was decided."),
+        ("active", noop("Active"), "confirmed", noop("May sign in.")),
+        (
+            "deactivated",
+            noop("Deactivated"),
+            "cancelled",
+            noop("Can’t sign in. The name stays on what was decided."),
+        ),
     ),
     "mailing": (
         (
             "waiting",
-            "Waiting",
+            noop("Waiting"),
             "waiting",
-            "Its time has not come, or the last try failed and another follows.",
+            noop("Its time has not come, or the last try failed and another follows."),
         ),
-        ("sending", "Being sent", "in-flight", "It was written down before its first byte left."),
+        ("sending", noop("Being sent"), "in-flight", noop("It was written down before its first byte left.")),
         (
             "sent",
-            "Sent",
+            noop("Sent"),
             "confirmed",
-            "The mail server or the service took it; that it was read is not known.",
+            noop("The mail server or the service took it; that it was read is not known."),
         ),
-        ("failed", "Failed", "failed", "It was refused at every try. The notices stay on their page."),
-        ("unknown", "Not known to have arrived", "unknown", "A try broke off; no further one is made."),
+        (
+            "failed",
+            noop("Failed"),
+            "failed",
+            noop("It was refused at every try. The notices stay on their page."),
+        ),
+        (
+            "unknown",
+            noop("Not known to have arrived"),
+            "unknown",
+            noop("A try broke off; no further one is made."),
+        ),
     ),
 }
 
@@ -467,8 +633,14 @@ TABLE: dict[tuple[str, str], Shown] = {
 }
 
 
+@lru_cache(maxsize=16)
+def _said(language: str | None) -> Mapping[tuple[str, str], Shown]:
+    """The table in one language, made once for each process: every row of a list asks for it."""
+    return {key: replace(row, word=_(row.word), paragraph=_(row.paragraph)) for key, row in TABLE.items()}
+
+
 def rows_of(kind: str) -> list[Shown]:
-    return [shown for (of_kind, _), shown in TABLE.items() if of_kind == kind]
+    return [row for row in _said(get_language()).values() if row.kind == kind]
 
 
 def shown(state: object, kind: str = "") -> Shown:
@@ -478,13 +650,14 @@ def shown(state: object, kind: str = "") -> Shown:
     """
     value = str(state.value if isinstance(state, Enum) else state)
     kind = kind or _KIND_OF_ENUM.get(type(state), "") if isinstance(state, Enum) else kind
+    table = _said(get_language())
     for candidate in [kind] if kind else KINDS:
-        found = TABLE.get((candidate, value))
+        found = table.get((candidate, value))
         if found is not None:
             return found
-    return Shown(kind, value, value.replace("_", " ").capitalize() or "No state", "unknown", "")
+    return Shown(kind, value, value.replace("_", " ").capitalize() or _("No state"), "unknown", "")
 
 
 def step_word(step: Step) -> str:
     """The state’s word; failures after a destination took the work over are told apart."""
-    return gettext("Failed (not delivered)") if step.undelivered else shown(step.state).word
+    return _("Failed (not delivered)") if step.undelivered else shown(step.state).word

@@ -30,6 +30,7 @@ from opsledger.console.wording.entries import (
     actors_word,
     entry_word,
     revealed_words,
+    subject_word,
 )
 from opsledger.ledger.actions.reveal import record_exported
 from opsledger.ledger.clock import database_now
@@ -96,7 +97,7 @@ def _row(line: AuditLine, names: dict[str, str]) -> dict[str, Any]:
         "who": names.get(line.actor, ""),
         "actor": actor_word(kind) if line.actor not in names else "",
         "actor_name": rest if kind in {"source", "destination", "command"} else "",
-        "subject_kind": line.about,
+        "subject_kind": subject_word(line.about),
         "subject": line.subject_name,
         "url": _url(line),
         "seq": line.seq,

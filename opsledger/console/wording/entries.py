@@ -67,6 +67,31 @@ ENTRY_WORDS: Mapping[str, str] = {
     "rule_moved": noop("Assignment rule moved"),
     "rule_removed": noop("Assignment rule removed"),
 }
+# Of people, teams and tokens; the page's filter does not offer them.
+_ACCOUNT_WORDS: Mapping[str, str] = {
+    "team_added": noop("Team added"),
+    "team_changed": noop("Team changed"),
+    "role_granted": noop("Role granted"),
+    "roles_taken": noop("Roles taken"),
+    "person_deactivated": noop("Person deactivated"),
+    "person_reactivated": noop("Person reactivated"),
+    "temporary_password_set": noop("Temporary password set"),
+    "token_made": noop("Token made"),
+    "token_revoked": noop("Token revoked"),
+}
+# What an entry is about.
+SUBJECT_WORDS: Mapping[str, str] = {
+    "operation": noop("operation"),
+    "event": noop("event"),
+    "destination": noop("destination"),
+    "source": noop("source"),
+    "workflow": noop("workflow"),
+    "content": noop("content"),
+    "replay": noop("replay"),
+    "team": noop("team"),
+    "sending": noop("sending"),
+    "definition": noop("definition"),
+}
 # Kinds of actors: all of them, and one of them, whose name stands after it.
 ACTOR_WORDS: Mapping[str, tuple[str, str]] = {
     "person": (noop("People"), noop("A person")),
@@ -81,7 +106,13 @@ ACTOR_WORDS: Mapping[str, tuple[str, str]] = {
 
 def entry_word(kind: str) -> str:
     """A kind of entry in words; a kind that has none yet is shown as it is written."""
-    return _(ENTRY_WORDS[kind]) if kind in ENTRY_WORDS else kind.replace("_", " ").capitalize()
+    word = ENTRY_WORDS.get(kind) or _ACCOUNT_WORDS.get(kind)
+    return _(word) if word else kind.replace("_", " ").capitalize()
+
+
+def subject_word(kind: str) -> str:
+    """What an entry is about; a kind that has no word yet is shown as it is written."""
+    return _(SUBJECT_WORDS[kind]) if kind in SUBJECT_WORDS else kind
 
 
 def actor_word(kind: str) -> str:

@@ -8,7 +8,9 @@ from django.utils.translation import ngettext
 
 def lasted(seconds: float) -> str:
     """How long a send took: “1.2 s”; what rounds to nothing is said to be short, not to be nothing."""
-    return f"{seconds:.1f} s" if seconds >= 0.05 else _("less than 0.1 s")
+    if seconds < 0.05:
+        return _("less than 0.1 s")
+    return _("%(seconds)s s") % {"seconds": f"{seconds:.1f}"}
 
 
 def listed(words: tuple[str, ...] | list[str], last_by: str = "and") -> str:
