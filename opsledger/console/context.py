@@ -11,6 +11,8 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop as noop
 
 from opsledger.accounts.models import Person
 from opsledger.accounts.roles import Permission, Role, allowed
@@ -31,13 +33,13 @@ class NavItem:
 
 
 _NAV = (
-    NavItem("inbox", "/", "n-inbox", "Inbox", "open"),
-    NavItem("approvals", "/approvals/", "n-approvals", "Approvals", "wait for you"),
-    NavItem("replays", "/replays/", "n-replays", "Replays", "open"),
-    NavItem("operations", "/operations/", "n-operations", "Operations", gap=True),
-    NavItem("destinations", "/destinations/", "n-destinations", "Destinations", "need a look"),
-    NavItem("audit", "/audit/", "n-audit", "Audit", gap=True),
-    NavItem("settings", "/settings/", "n-settings", "Settings", gap=True),
+    NavItem("inbox", "/", "n-inbox", noop("Inbox"), noop("open")),
+    NavItem("approvals", "/approvals/", "n-approvals", noop("Approvals"), noop("wait for you")),
+    NavItem("replays", "/replays/", "n-replays", noop("Replays"), noop("open")),
+    NavItem("operations", "/operations/", "n-operations", noop("Operations"), gap=True),
+    NavItem("destinations", "/destinations/", "n-destinations", noop("Destinations"), noop("need a look")),
+    NavItem("audit", "/audit/", "n-audit", noop("Audit"), gap=True),
+    NavItem("settings", "/settings/", "n-settings", noop("Settings"), gap=True),
 )
 
 
@@ -65,7 +67,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         "shortcuts_on": person.shortcuts_on,
         "team": team,
         "teams": list(request.teams),
-        "roles": [role.value for role in Role if role in roles],
+        "roles": [_(role.value) for role in Role if role in roles],
         "may": everything_allowed(roles),
         "shell": SimpleLazyObject(
             lambda: _shell(
@@ -89,7 +91,16 @@ class Shell:
 def _shell(path: str, team_ids: Sequence[UUID], person_id: UUID, *, approver: bool) -> Shell:
     """`approver`: whether what waits for an approval can wait for this person."""
     known = nav.counts(team_ids, person_id, approver=approver) if team_ids else {}
-    items = [replace(item, count=known.get(item.key), current=_is_current(item.path, path)) for item in _NAV]
+    items = [
+        replace(
+            item,
+            label=_(item.label),
+            counted=_(item.counted) if item.counted else "",
+            count=known.get(item.key),
+            current=_is_current(item.path, path),
+        )
+        for item in _NAV
+    ]
     return Shell(items, known.get("checks_scheduled"), known.get("checks_late"), known.get("unread", 0))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from opsledger.console.templatetags.ops import words_of_span
+from opsledger.console.templatetags.ops import day_of, words_of_span
 from opsledger.console.wording.knowledge import Known
 from opsledger.console.wording.protection import (
     ProtectionWords,
@@ -34,8 +34,7 @@ def clock(moment: datetime | None, now: datetime) -> str:
     time = f"{here.hour:02}:{here.minute:02}"
     if here.date() == today.date():
         return time
-    day = f"{here.day}\u00a0{here:%b}"
-    return f"{day}, {time}" if here.year == today.year else f"{day}\u00a0{here.year}, {time}"
+    return f"{day_of(here, with_year=here.year != today.year)}, {time}"
 
 
 def open_for(since: datetime, now: datetime) -> str:

@@ -12,9 +12,12 @@ from django import template
 from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.utils import timezone
+from django.utils.dates import MONTHS_3, WEEKDAYS_ABBR
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.translation import get_language
+from django.utils.translation import get_language, pgettext
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop as noop
 
 from opsledger.accounts.models import Person, initials_of
 from opsledger.console.vocabulary import shown
@@ -76,10 +79,16 @@ def state_shape(state: object, kind: str = "") -> str:
 def who(person: Person | str | None, note: str = "") -> SafeString:
     """A person with initials; a name alone works too. None is “Unowned”: nobody has taken it yet."""
     if not person:
-        return mark_safe(
-            '<span class="who none"><span class="ava" aria-hidden="true"></span><span>Unowned</span></span>'
-        )
+        return _nobody(get_language())
     return _who(person if isinstance(person, str) else person.display_name, note)
+
+
+@lru_cache(maxsize=16)
+def _nobody(language: str | None) -> SafeString:
+    return format_html(
+        '<span class="who none"><span class="ava" aria-hidden="true"></span><span>{}</span></span>',
+        _("Unowned"),
+    )
 
 
 @lru_cache(maxsize=1024, typed=True)  # a name that is marked safe is another one
@@ -98,22 +107,34 @@ def words_of_span(seconds: float) -> str:
     days, rest = divmod(whole, 86_400)
     hours, rest = divmod(rest, 3_600)
     minutes, secs = divmod(rest, 60)
+    d, h, m, s = _units(get_language())
     if days:
-        parts = [f"{days} d", f"{hours} h" if hours else ""]
+        parts = [f"{days}{d}", f"{hours}{h}" if hours else ""]
     elif hours:
-        parts = [f"{hours} h", f"{minutes:02d} m" if minutes else ""]
+        parts = [f"{hours}{h}", f"{minutes:02d}{m}" if minutes else ""]
     elif minutes:
-        parts = [f"{minutes} m", f"{secs:02d} s" if secs and minutes < 10 else ""]
+        parts = [f"{minutes}{m}", f"{secs:02d}{s}" if secs and minutes < 10 else ""]
     else:
-        parts = [f"{secs} s"]
-    return NO_BREAK.join(part.replace(" ", NO_BREAK) for part in parts if part)
+        parts = [f"{secs}{s}"]
+    return NO_BREAK.join(part for part in parts if part)
+
+
+@lru_cache(maxsize=16)
+def _units(language: str | None) -> tuple[str, str, str, str]:
+    """Days, hours, minutes and seconds as they stand behind a number, kept together with it."""
+    return (
+        NO_BREAK + pgettext("days, behind a number", "d"),
+        NO_BREAK + pgettext("hours, behind a number", "h"),
+        NO_BREAK + pgettext("minutes, behind a number", "m"),
+        NO_BREAK + pgettext("seconds, behind a number", "s"),
+    )
 
 
 @register.simple_tag
 def span_words(span: float | timedelta | None) -> str:
     """A span in seconds (or a timedelta) in words; “not known” for None."""
     if span is None:
-        return "not known"
+        return _("not known")
     return words_of_span(span.total_seconds() if isinstance(span, timedelta) else span)
 
 
@@ -121,9 +142,9 @@ def span_words(span: float | timedelta | None) -> str:
 def ago(moment: datetime | None, now: datetime | None = None) -> SafeString | str:
     """How long before `now`: “17 m ago”. A moment to come reads “in 17 m”. The exact time is in the title."""
     if moment is None:
-        return "never"
+        return _("never")
     seconds = ((now or timezone.now()) - moment).total_seconds()
-    text = f"{words_of_span(seconds)} ago" if seconds >= 0 else f"in {words_of_span(-seconds)}"
+    text = (_("%(span)s ago") if seconds >= 0 else _("in %(span)s")) % {"span": words_of_span(abs(seconds))}
     return _time(timezone.localtime(moment), text.replace(" ", NO_BREAK))
 
 
@@ -136,7 +157,7 @@ def local_time(moment: datetime | None, form: str = "short", now: datetime | Non
     `full`: day, time to the second and zone. `precise`: with milliseconds.
     """
     if moment is None:
-        return "not known"
+        return _("not known")
     here = timezone.localtime(moment)
     return _time(here, _written(here, form, now or timezone.now()))
 
@@ -153,8 +174,23 @@ def _written(here: datetime, form: str, now: datetime) -> str:
     today = now.astimezone(here.tzinfo)
     if form == "time" or here.date() == today.date():
         return clock
-    day = f"{here.day}{NO_BREAK}{here:%b}" + (f"{NO_BREAK}{here.year}" if here.year != today.year else "")
-    return f"{day}, {clock}"
+    return f"{day_of(here, with_year=here.year != today.year)}, {clock}"
+
+
+def day_of(here: datetime, *, with_year: bool) -> str:
+    """Day and month, kept together: “14 Apr”, “14 Apr 2026”."""
+    day = f"{here.day}{NO_BREAK}{_month(get_language(), here.month)}"
+    return f"{day}{NO_BREAK}{here.year}" if with_year else day
+
+
+@lru_cache(maxsize=128)
+def _month(language: str | None, number: int) -> str:
+    return str(MONTHS_3[number]).title()
+
+
+@lru_cache(maxsize=128)
+def _weekday(language: str | None, number: int) -> str:
+    return str(WEEKDAYS_ABBR[number])
 
 
 def day_text(day: str) -> str:
@@ -172,7 +208,9 @@ def full_text(moment: datetime) -> str:
 
 
 def _full(here: datetime) -> str:
-    return here.strftime(f"%a {here.day} %b %Y, %H:%M:%S %Z")
+    language = get_language()
+    day = f"{_weekday(language, here.weekday())} {here.day} {_month(language, here.month)}"
+    return f"{day} {here:%Y, %H:%M:%S %Z}"
 
 
 def _time(here: datetime, text: str) -> SafeString:
@@ -192,18 +230,19 @@ def id_text(text: object, copy: bool = False) -> SafeString:
     if not copy:
         return shown_id
     return format_html(
-        '{} <button class="btn g s" type="button" data-copy="{}" data-needs-script>{}Copy'
+        '{} <button class="btn g s" type="button" data-copy="{}" data-needs-script>{}{}'
         '<span class="vh"> {}</span></button>',
         shown_id,
         raw,
         icon("copy"),
+        _("Copy"),
         raw,
     )
 
 
 def _marked(raw: str) -> SafeString:
     marked = format_html_join("", "{}", ((_visible(char, at, len(raw)),) for at, char in enumerate(raw)))
-    return format_html('<span class="id" title="{}">{}</span>', _LOOKS_ALIKE, marked)
+    return format_html('<span class="id" title="{}">{}</span>', _(_LOOKS_ALIKE), marked)
 
 
 def _visible(char: str, at: int, length: int) -> SafeString:
@@ -221,7 +260,7 @@ def _looks_alike(raw: str) -> bool:
     return not (raw.isascii() and raw.isprintable() and raw == raw.strip())
 
 
-_LOOKS_ALIKE = "This id holds characters that look like others. Compare it by copying, not by eye."
+_LOOKS_ALIKE = noop("This id holds characters that look like others. Compare it by copying, not by eye.")
 
 
 @register.simple_tag

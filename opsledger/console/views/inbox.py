@@ -174,6 +174,27 @@ def _of_team(request: ConsoleRequest) -> dict[UUID, int]:
 
 
 @dataclass(frozen=True, slots=True)
+class RowWords:
+    """What rows say, as HTML. Names of holds come in escaped; `hidden` to `end` is heard and not seen."""
+
+    select: str
+    take: str
+    check: str
+    late: str
+    due: str
+
+
+def row_words() -> RowWords:
+    return RowWords(
+        select=escape(_("Select %(name)s")),
+        take=escape(_("Take%(hidden)s %(name)s%(end)s")),
+        check=escape(_("Check%(hidden)s %(name)s now%(end)s")),
+        late=escape(_("%(span)s late")),
+        due=escape(_("in %(span)s")),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class RowMaker:
     """Makes rows for one answer. What is the same in many rows is made once."""
 
@@ -183,6 +204,7 @@ class RowMaker:
     may_assign: bool = False
     may_check: bool = False
     proposers: Mapping[UUID, list[str]] = field(default_factory=dict)  # by hold
+    words: RowWords = field(default_factory=row_words)
 
     def row(self, line: HoldLine) -> dict[str, Any]:
         known = desk.known_of(line, self.now)
@@ -191,7 +213,7 @@ class RowMaker:
         called, version = text_id or line.title, f"{hold}~{line.version}"
         return {
             "id": hold,
-            "tick": _tick(version, called) if self.may_assign or self.may_check else "",
+            "tick": self._tick(version, called) if self.may_assign or self.may_check else "",
             "url": url_of(line, self.query, hold),
             "badge": badge(line.reason, "hold"),
             "title": line.title or known.event,
@@ -203,6 +225,13 @@ class RowMaker:
             "age": words_of_span((self.now - line.opened_at).total_seconds()),
             "due": self._due(line.due_at),
         }
+
+    def _tick(self, version: str, called: str) -> str:
+        said = self.words.select % {"name": escape(called)}
+        return mark_safe(
+            f'<label class="hit-a"><input type="checkbox" name="hold" value="{version}">'
+            f'<span class="vh">{said}</span></label>'
+        )
 
     def _protection(self, line: HoldLine) -> str:
         words = desk.protection_words(
@@ -224,18 +253,18 @@ class RowMaker:
         """Who has it, and what this person may do to this one hold."""
         parts: list[str] = [who(line.owner_name)]
         if self.may_assign and line.owner_id != self.person_id:
-            parts.append(_button(hold, called, "inbox_assign", "a", "Take", ""))
+            parts.append(_button(hold, called, "inbox_assign", "a", self.words.take))
         if self.may_check and (line.next_look_at is not None or line.state in {"unknown", "accepted"}):
-            parts.append(_button(hold, called, "inbox_check", "c", "Check", " now"))
+            parts.append(_button(hold, called, "inbox_check", "c", self.words.check))
         return mark_safe("".join(parts))
 
     def _due(self, due_at: datetime) -> str:
         seconds = (due_at - self.now).total_seconds()
         span = words_of_span(abs(seconds))
         if seconds < 0:
-            state, text = "late", f"{span} late"
+            state, text = "late", self.words.late % {"span": span}
         else:
-            state, text = "soon" if seconds < SOON_SECONDS else "", f"in {span}"
+            state, text = "soon" if seconds < SOON_SECONDS else "", self.words.due % {"span": span}
         return mark_safe(
             f'<time datetime="{due_at:%Y-%m-%dT%H:%M:%SZ}">{desk.clock(due_at, self.now)}</time>'
             f'<span class="sub"><span class="{state}">{text}</span></span>'
@@ -250,23 +279,17 @@ def _stopped(line: HoldLine) -> str:
     )
 
 
-def _tick(version: str, called: str) -> str:
-    return mark_safe(
-        f'<label class="hit-a"><input type="checkbox" name="hold" value="{version}">'
-        f'<span class="vh">Select {escape(called)}</span></label>'
-    )
-
-
 def _sub(text_id: str, destination: str) -> str:
     shown_id = f'<span class="id">{escape(text_id)}</span> ' if text_id else ""
     slug = f'<span class="dest">{escape(destination)}</span>' if destination else ""
     return mark_safe(shown_id + slug)
 
 
-def _button(hold: str, called: str, page_name: str, key: str, word: str, tail: str) -> str:
+def _button(hold: str, called: str, page_name: str, key: str, words: str) -> str:
+    said = words % {"hidden": '<span class="vh">', "end": "</span>", "name": escape(called)}
     return (
         f'<button class="lnk take" name="one" value="{hold}" formaction="{address(page_name)}"'
-        f' aria-keyshortcuts="{key}">{word}<span class="vh"> {escape(called)}{tail}</span></button>'
+        f' aria-keyshortcuts="{key}">{said}</button>'
     )
 
 
