@@ -92,11 +92,19 @@ def _title(side: sides.Side, *, approved: bool) -> str:
 
 
 def _request_row(line: sides.Line, *, compared: bool) -> DiffRow:
-    label = line.path if line.path.startswith(("Request", "Header ")) else label_of(line.path)
+    label = _line_label(line.path)
     if line.is_key:
         note = _("Made anew for each revision; not part of what is approved.")
         return DiffRow(label, _plain(line.before), _plain(line.after), True, line.masked, "key", note)
     return _row(label, line.before, line.after, line.same or not compared, line.masked, "")
+
+
+def _line_label(path: str) -> str:
+    """Method with address, a header, or a field of the body."""
+    if path == "Request":
+        return _("Request")
+    kind, _sep, name = path.partition(" ")
+    return _("Header %(name)s") % {"name": name} if kind == "Header" else label_of(path)
 
 
 def _row(label: str, before: str | None, after: str | None, same: bool, masked: bool, kind: str) -> DiffRow:

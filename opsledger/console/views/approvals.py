@@ -19,7 +19,7 @@ from opsledger.accounts.roles import Permission, Role, allowed
 from opsledger.console import approval_pages as pages
 from opsledger.console import approval_rows as rows
 from opsledger.console import desk
-from opsledger.console.forms import TEXT_MAX, by_person
+from opsledger.console.forms import TEXT_MAX, by_person, too_long
 from opsledger.console.forms import version_of as version_of_post
 from opsledger.console.http import ConsoleRequest, page, see_other, wants_fragment
 from opsledger.console.permissions import require_in, team_and_roles, why_not
@@ -298,7 +298,7 @@ def _decided(request: ConsoleRequest, known: Version, answer: str) -> str:
 def reason_of(request: ConsoleRequest) -> str:
     text = request.POST.get("reason", "").replace("\r\n", "\n")
     if len(text) > TEXT_MAX:
-        raise Refused(f"This is longer than {TEXT_MAX} characters; nothing was lost.", field="reason")
+        raise Refused(too_long(TEXT_MAX), field="reason")
     return text
 
 
