@@ -23,6 +23,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.middleware.csrf import get_token
 from django.template.loader import render_to_string
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from opsledger.api.problems import Problem as ApiProblem
 from opsledger.api.problems import respond
@@ -100,12 +102,12 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
         request,
         Problem(
             400,
-            "This can’t be read",
-            said or "Something in it is not as this page would send it.",
-            "Nothing was done.",
-            "Begin with the page itself." if opened else "Go back, reload the page and try again.",
+            _("This can’t be read"),
+            said or _("Something in it is not as this page would send it."),
+            _("Nothing was done."),
+            _("Begin with the page itself.") if opened else _("Go back, reload the page and try again."),
             link=request.path if opened else "",
-            link_text="The page from its beginning",
+            link_text=_("The page from its beginning"),
         ),
     )
 
@@ -116,10 +118,10 @@ def _too_big(request: HttpRequest) -> HttpResponse:
         request,
         Problem(
             400,
-            "This is more than a page takes",
-            f"What was typed has more than {most:,} bytes.",
-            "Nothing was done.",
-            "Go back, divide it, and send one part after the other.",
+            _("This is more than a page takes"),
+            _("What was typed has more than %(count)s bytes.") % {"count": f"{most:,}"},
+            _("Nothing was done."),
+            _("Go back, divide it, and send one part after the other."),
         ),
     )
 
@@ -130,13 +132,15 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
         request,
         Problem(
             403,
-            "You may not do this here",
-            said or "Your roles in this team do not allow it.",
-            "Nothing was done, and what you typed is still in the form." if request.method == "POST" else "",
-            "What you may do is listed under My permissions.",
+            _("You may not do this here"),
+            said or _("Your roles in this team do not allow it."),
+            _("Nothing was done, and what you typed is still in the form.")
+            if request.method == "POST"
+            else "",
+            _("What you may do is listed under My permissions."),
             state="cancelled",
             link="/settings/permissions/",
-            link_text="My permissions",
+            link_text=_("My permissions"),
         ),
     )
 
@@ -147,15 +151,15 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
         request,
         Problem(
             404,
-            "There is nothing at this address",
+            _("There is nothing at this address"),
             said
             if isinstance(said, str) and said
-            else "It may belong to another team, or the address has a slip in it.",
+            else _("It may belong to another team, or the address has a slip in it."),
             "",
-            "Search for the operation id, the destination’s reference or the event id.",
+            _("Search for the operation id, the destination’s reference or the event id."),
             state="absent",
             link="/",
-            link_text="Inbox",
+            link_text=_("Inbox"),
         ),
     )
 
@@ -166,13 +170,13 @@ def not_a_page(request: HttpRequest, allowed: str) -> HttpResponse:
         request,
         Problem(
             405,
-            "This is not a page",
-            "The address only takes what a form sends.",
-            "Nothing was done.",
-            "Go back to the page with the form, or begin at the inbox.",
+            _("This is not a page"),
+            _("The address only takes what a form sends."),
+            _("Nothing was done."),
+            _("Go back to the page with the form, or begin at the inbox."),
             state="absent",
             link="/",
-            link_text="Inbox",
+            link_text=_("Inbox"),
         ),
     )
     response["Allow"] = allowed
@@ -185,10 +189,10 @@ def conflict_page(request: HttpRequest, what: str, *, link: str = "", link_text:
         request,
         Problem(
             409,
-            "This changed while you were reading; nothing was done",
+            _("This changed while you were reading; nothing was done"),
             what,
-            "What you typed is still in the form.",
-            "Reload to see what it looks like now.",
+            _("What you typed is still in the form."),
+            _("Reload to see what it looks like now."),
             state="disputed",
             link=link,
             link_text=link_text,
@@ -202,10 +206,10 @@ def too_many(request: HttpRequest, what: str, wait_seconds: float) -> HttpRespon
     until = timezone.now() + timedelta(seconds=seconds)
     problem = Problem(
         429,
-        "Too many tries",
+        _("Too many tries"),
         what,
-        "Nothing was done.",
-        f"Try again {_when(until, seconds)}.",
+        _("Nothing was done."),
+        _again(until, seconds),
         state="too-late",
     )
     response = answer(request, problem)
@@ -213,18 +217,22 @@ def too_many(request: HttpRequest, what: str, wait_seconds: float) -> HttpRespon
     return response
 
 
-def _when(until: datetime, seconds: int) -> str:
+def _again(until: datetime, seconds: int) -> str:
     minutes = math.ceil(seconds / 60)
-    here = timezone.localtime(until)
-    return f"in {minutes} {'minute' if minutes == 1 else 'minutes'}, at {here:%H:%M %Z}"
+    said = ngettext(
+        "Try again in %(count)s minute, at %(time)s.", "Try again in %(count)s minutes, at %(time)s.", minutes
+    )
+    return said % {"count": minutes, "time": f"{timezone.localtime(until):%H:%M %Z}"}
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """500, or 503 when the database could not be reached. Touches neither the database nor the session."""
     away = _database_is_away(sys.exc_info()[1])
-    problem = _AWAY if away else _BROKEN
+    problem = _broken()
+    if away:
+        problem = replace(problem, status=503, title=_("OpsLedger can’t reach its database"), state="failed")
     if request.method == "POST":
-        problem = replace(problem, what=_MAYBE_DONE, kept=_TEXT_KEPT, todo=_PRESS_AGAIN)
+        problem = _maybe_done(problem)
     context = {"problem": problem, "request_id": getattr(request, "request_id", ""), "environment": ""}
     response = _sent(request, problem, lambda template: render_to_string(template, context))
     if away:
@@ -232,18 +240,27 @@ def server_error(request: HttpRequest) -> HttpResponse:
     return response
 
 
-_BROKEN = Problem(
-    500,
-    "Something went wrong here",
-    "The page could not be made.",
-    "Everything recorded so far is safe.",
-    "Reload in a minute. If it fails twice, tell the person who runs OpsLedger, with the number below.",
-    state="integrity-alarm",
-)
-_AWAY = replace(_BROKEN, status=503, title="OpsLedger can’t reach its database", state="failed")
-_MAYBE_DONE = "The answer could not be made, so it is not known here whether your change was recorded."
-_TEXT_KEPT = "What you typed is still in the form."
-_PRESS_AGAIN = "Look in another tab. Pressing again is safe: what was already done is not done twice."
+def _broken() -> Problem:
+    return Problem(
+        500,
+        _("Something went wrong here"),
+        _("The page could not be made."),
+        _("Everything recorded so far is safe."),
+        _(
+            "Reload in a minute. If it fails twice, tell the person who runs OpsLedger, with the number below."
+        ),
+        state="integrity-alarm",
+    )
+
+
+def _maybe_done(problem: Problem) -> Problem:
+    """The same for a form: its change may have been recorded before the answer failed."""
+    return replace(
+        problem,
+        what=_("The answer could not be made, so it is not known here whether your change was recorded."),
+        kept=_("What you typed is still in the form."),
+        todo=_("Look in another tab. Pressing again is safe: what was already done is not done twice."),
+    )
 
 
 def _database_is_away(error: BaseException | None) -> bool:
@@ -259,13 +276,13 @@ def no_team(request: HttpRequest) -> HttpResponse:
         request,
         Problem(
             403,
-            "You are in no team yet",
-            "Operations belong to teams, and nobody has given you a role in one.",
+            _("You are in no team yet"),
+            _("Operations belong to teams, and nobody has given you a role in one."),
             "",
-            "Ask an administrator of your team to add you.",
+            _("Ask an administrator of your team to add you."),
             state="nobody-claimed",
             link="/settings/profile/",
-            link_text="Your profile",
+            link_text=_("Your profile"),
         ),
     )
 
@@ -278,13 +295,13 @@ def session_ended(request: HttpRequest) -> HttpResponse:
         request,
         Problem(
             401,
-            "Your session ended; nothing was done",
-            "Sessions end after eight hours, or when you sign out in another tab.",
-            "What you typed is still here." if request.method == "POST" else "",
-            "Sign in in a new tab, come back to this one and press again.",
+            _("Your session ended; nothing was done"),
+            _("Sessions end after eight hours, or when you sign out in another tab."),
+            _("What you typed is still here.") if request.method == "POST" else "",
+            _("Sign in in a new tab, come back to this one and press again."),
             state="access-refused",
             link=sign_in,
-            link_text="Sign in in a new tab",
+            link_text=_("Sign in in a new tab"),
             new_tab=True,
             typed=_typed(request),
         ),
@@ -303,15 +320,15 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
         request,
         Problem(
             403,
-            "This form is from before you signed in; nothing was done",
+            _("This form is from before you signed in; nothing was done"),
             _who_now(request),
-            "What you typed is still here." if own else "",
-            "Press again to do it now."
+            _("What you typed is still here.") if own else "",
+            _("Press again to do it now.")
             if wants_fragment(request)
-            else "Go back, reload the page and do it again.",
+            else _("Go back, reload the page and do it again."),
             state="expired",
             link=_page_behind(request) if own else "/",
-            link_text="Back to the page" if own else "Inbox",
+            link_text=_("Back to the page") if own else _("Inbox"),
             typed=_typed(request) if own else [],
         ),
     )
@@ -322,8 +339,10 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 def _who_now(request: HttpRequest) -> str:
     if request.user.is_authenticated:
-        return f"Somebody signed in again in this browser. You are now {request.user.display_name}."
-    return "The sign-in page was open for too long, or cookies are switched off."
+        return _("Somebody signed in again in this browser. You are now %(name)s.") % {
+            "name": request.user.display_name
+        }
+    return _("The sign-in page was open for too long, or cookies are switched off.")
 
 
 def _from_own_page(request: HttpRequest) -> bool:
@@ -369,5 +388,7 @@ def locked_out(
     last = attempts.order_by("-attempt_time").values_list("attempt_time", flat=True).first() or timezone.now()
     left = (last + cool_off - timezone.now()).total_seconds()
     return too_many(
-        request, "Too many wrong passwords were entered for this address, so sign-in waits.", max(1.0, left)
+        request,
+        _("Too many wrong passwords were entered for this address, so sign-in waits."),
+        max(1.0, left),
     )

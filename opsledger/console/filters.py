@@ -14,6 +14,7 @@ from uuid import UUID
 
 from django.core.exceptions import BadRequest
 from django.http import QueryDict
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop as noop
 
 from opsledger.ledger.queries import audit, inbox
@@ -47,7 +48,7 @@ def read_cursor(text: str) -> Place | None:
     found = read_place("hold", text)
     if found is None:
         raise BadRequest(
-            "This link to another page of the list can’t be read. Start again from the first page."
+            _("This link to another page of the list can’t be read. Start again from the first page.")
         )
     return Place(*found)
 
@@ -143,24 +144,31 @@ def _read_audit_place(text: str) -> audit.Place | None:
     parts = text.split("~")
     moment = _moment(parts[0])
     if len(parts) != 3 or moment is None or not parts[2].isdecimal():
-        raise BadRequest("This link to older entries can’t be read. Start again from the newest.")
+        raise BadRequest(_("This link to older entries can’t be read. Start again from the newest."))
     return audit.Place(moment, _uuid(parts[1], "before"), min(int(parts[2]), 2**31 - 1))
 
 
 # Reading single values
 
 
+def _not_known(text: str, name: str) -> str:
+    """`name`: of the value, as the address has it."""
+    return _("“%(text)s” is not a %(name)s that this list knows.") % {"text": text[:60], "name": name}
+
+
 def _choice(kind: Any, value: str, name: str) -> Any:
     try:
         return kind(value)
     except ValueError as why:
-        raise BadRequest(f"“{value[:60]}” is not a {name} that this list knows.") from why
+        raise BadRequest(_not_known(value, name)) from why
 
 
 def _text(query: QueryDict | Mapping[str, str], name: str) -> str:
     text = str(query.get(name, ""))[:TEXT_MAX]
     if "\x00" in text:
-        raise BadRequest(f"The {name} in this address can’t be read. Choose it again from the list.")
+        raise BadRequest(
+            _("The %(name)s in this address can’t be read. Choose it again from the list.") % {"name": name}
+        )
     return text
 
 
@@ -168,7 +176,7 @@ def _uuid(text: str, name: str) -> UUID:
     try:
         return UUID(text)
     except ValueError as why:
-        raise BadRequest(f"“{text[:60]}” is not a {name} that this list knows.") from why
+        raise BadRequest(_not_known(text, name)) from why
 
 
 def _incident(text: str) -> UUID | None:
@@ -176,7 +184,7 @@ def _incident(text: str) -> UUID | None:
         return None
     number = ids.parse("inc", text)
     if number is None:
-        raise BadRequest(f"“{text[:60]}” is not an incident that this list knows.")
+        raise BadRequest(_("“%(text)s” is not an incident that this list knows.") % {"text": text[:60]})
     return number
 
 

@@ -14,6 +14,7 @@ from uuid import UUID
 from django.http import QueryDict
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop as noop
 
 from opsledger.accounts.models import Person, Team
 from opsledger.accounts.roles import members_of
@@ -44,6 +45,7 @@ def by_person(person: Person) -> By:
 
 
 _PREFIXES = {"hold": "hold", "step": "stp"}
+_TICK_FIRST = {"hold": noop("Tick at least one hold first."), "step": noop("Tick at least one step first.")}
 
 
 def ticked(post: QueryDict, kind: str = "hold") -> dict[UUID, int]:
@@ -53,16 +55,18 @@ def ticked(post: QueryDict, kind: str = "hold") -> dict[UUID, int]:
     """
     texts = post.getlist("one") or post.getlist(kind)
     if not texts:
-        raise Refused(f"Tick at least one {kind} first.", field=kind)
+        raise Refused(_(_TICK_FIRST[kind]), field=kind)
     if len(texts) > HOLDS_MAX:
-        raise Refused(f"More than {HOLDS_MAX} rows are ticked. Choose all instead.", field=kind)
+        raise Refused(
+            _("More than %(count)s rows are ticked. Choose all instead.") % {"count": HOLDS_MAX}, field=kind
+        )
     found = {}
     for text in texts:
         public, _tilde, version = text.partition("~")
         number = ids.parse(_PREFIXES[kind], public)
         if number is None or not version.isdecimal() or len(version) > 9:
             raise Refused(
-                "A ticked row can’t be read. Reload the page and tick again; nothing was done.", field=kind
+                _("A ticked row can’t be read. Reload the page and tick again; nothing was done."), field=kind
             )
         found[number] = int(version)
     return found
@@ -82,7 +86,7 @@ def new_owner(request: ConsoleRequest, *, name: str = "owner", team: Team | None
     people = {str(member.person.pk): member.person for member in members_of(team or request.team)}
     person = people.get(wanted)
     if person is None or not person.is_active:
-        raise Refused("Choose somebody of this team.", field=name)
+        raise Refused(_("Choose somebody of this team."), field=name)
     return person
 
 
@@ -99,7 +103,7 @@ def typed(post: QueryDict) -> dict[str, str]:
 def version_of(post: QueryDict) -> int:
     text = post.get("version", "")
     if not text.isdecimal() or len(text) > 9:
-        raise Refused("This form lacks the version that it was made on. Reload the page.")
+        raise Refused(_("This form lacks the version that it was made on. Reload the page."))
     return int(text)
 
 
@@ -164,7 +168,7 @@ def read_decision(
     say what a changed request may differ in."""
     card = cards.get(post.get("answer", ""))
     if card is None:
-        raise Refused("Choose one of the answers.", field="answer")
+        raise Refused(_("Choose one of the answers."), field="answer")
     answer = _answer_of(post, card)
     if lacking := _lacking(post, card, answer):
         raise Lacking(lacking)
@@ -203,11 +207,11 @@ def _revised(
     text = post.get("content_version", "")
     wanted = int(text) if text.isdecimal() and len(text) < 9 else None
     if wanted is not None and wanted not in {number for number, _state in revisable.versions}:
-        raise Refused("Choose one of the content’s versions.", field="content.version")
+        raise Refused(_("Choose one of the content’s versions."), field="content.version")
     moves = wanted is not None and wanted != revisable.content_number
     content = (content_id, wanted) if moves and wanted is not None else None
     if not changed and content is None:
-        raise Refused("Nothing is changed yet. Change a value, or choose another answer.", field="revise")
+        raise Refused(_("Nothing is changed yet. Change a value, or choose another answer."), field="revise")
     return changed, content
 
 
@@ -219,7 +223,7 @@ def _answer_of(post: QueryDict, card: Card) -> Answer:
     for option in card.options:
         if option.value == chosen:
             return option.answer
-    raise Refused("Choose how it goes on.", field=card.choice)
+    raise Refused(_("Choose how it goes on."), field=card.choice)
 
 
 def _reference(post: QueryDict, card: Card, answer: Answer) -> tuple[str | None, str]:
@@ -230,7 +234,10 @@ def _reference(post: QueryDict, card: Card, answer: Answer) -> tuple[str | None,
     if answer in {Answer.HAPPENED, Answer.HAPPENED_ACCEPTED}:
         reference = post.get("reference", "")
         if len(reference) > REFERENCE_MAX:
-            raise Refused(f"A reference has at most {REFERENCE_MAX} characters.", field="reference")
+            raise Refused(
+                _("A reference has at most %(count)s characters.") % {"count": REFERENCE_MAX},
+                field="reference",
+            )
         return reference or None, "" if reference else _text(post, "no_reference_why")
     return None, ""
 
@@ -243,7 +250,7 @@ def _whole(text: str) -> int | None:
 def _tries(post: QueryDict) -> int:
     tries = _whole(post.get("tries", ""))
     if tries is None or not 1 <= tries <= 20:
-        raise Refused("Grant between 1 and 20 more tries.", field="tries")
+        raise Refused(_("Grant between 1 and 20 more tries."), field="tries")
     return tries
 
 
@@ -260,17 +267,17 @@ def next_check(post: QueryDict, now: datetime, planned: datetime | None) -> date
         return timezone.make_aware(datetime.combine(day, time(8)))
     if choice == "at":
         return _chosen_time(post, now)
-    raise Refused("Choose when to check next.", field="next_check")
+    raise Refused(_("Choose when to check next."), field="next_check")
 
 
 def _chosen_time(post: QueryDict, now: datetime) -> datetime:
     try:
         naive = datetime.fromisoformat(post.get("next_check_at", ""))
     except ValueError as why:
-        raise Refused("Write the day and the time of the next check.", field="next_check_at") from why
+        raise Refused(_("Write the day and the time of the next check."), field="next_check_at") from why
     chosen = timezone.make_aware(naive) if naive.tzinfo is None else naive
     if not now < chosen < now + timedelta(days=90):
-        raise Refused("The next check is between now and 90 days from now.", field="next_check_at")
+        raise Refused(_("The next check is between now and 90 days from now."), field="next_check_at")
     return chosen
 
 
@@ -286,9 +293,13 @@ def _compared(post: QueryDict, reference: str | None) -> str:
     return post.get("compared", "")[:64]
 
 
+def too_long(most: int) -> str:
+    return _("This is longer than %(count)s characters; nothing was lost.") % {"count": most}
+
+
 def _text(post: QueryDict, name: str) -> str:
     """A sentence, with the line ends that browsers send made plain; else as it was typed."""
     text = post.get(name, "").replace("\r\n", "\n")
     if len(text) > TEXT_MAX:
-        raise Refused(f"This is longer than {TEXT_MAX} characters; nothing was lost.", field=name)
+        raise Refused(too_long(TEXT_MAX), field=name)
     return text

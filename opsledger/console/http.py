@@ -13,6 +13,7 @@ from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.utils.cache import patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
 from django_htmx.middleware import HtmxDetails
 
 from opsledger.accounts.models import Person, Team
@@ -70,7 +71,7 @@ def page(
 def _chosen(request: HttpRequest, fragments: Collection[str], fragment: str | None) -> str:
     target = fragment or request.htmx.target  # type: ignore[attr-defined]
     if target is None or target not in fragments:
-        raise BadRequest("This part of the page can’t be asked for by itself. Reload the page.")
+        raise BadRequest(_("This part of the page can’t be asked for by itself. Reload the page."))
     return str(target)
 
 

@@ -62,13 +62,23 @@ def everything_allowed(roles: Collection[Role]) -> dict[str, bool]:
 
 def why_not(roles: Collection[Role], permission: Permission, team: Team) -> str:
     """“To settle a hold, you need the role owner in Returns; you have operator. Ask …, who can.”"""
-    wanted = listed([role.value for role in roles_with(permission)], last_by="or")
+    wanted = listed([_(role.value) for role in roles_with(permission)], last_by="or")
     if not wanted:
-        return f"Only automations {WORDS[permission]}, with a token of their own."
-    yours = listed(sorted(role.value for role in roles)) or "no role"
+        return _("Only automations %(what)s, with a token of their own.") % {"what": _(WORDS[permission])}
+    yours = listed([_(role) for role in sorted(role.value for role in roles)]) or _("no role")
     people = listed(_names_of_those_who_may(permission, team))
-    ask = f" {people} can." if people else ""
-    return f"To {WORDS[permission]}, you need the role {wanted} in {team.name}; you have {yours}.{ask}"
+    facts = {
+        "what": _(WORDS[permission]),
+        "roles": wanted,
+        "team": team.name,
+        "yours": yours,
+        "people": people,
+    }
+    if people:
+        said = _("To %(what)s, you need the role %(roles)s in %(team)s; you have %(yours)s. %(people)s can.")
+    else:
+        said = _("To %(what)s, you need the role %(roles)s in %(team)s; you have %(yours)s.")
+    return said % facts
 
 
 def _names_of_those_who_may(permission: Permission, team: Team) -> list[str]:

@@ -11,7 +11,8 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.middleware.csrf import get_token
 from django.urls import reverse
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods
 
@@ -24,8 +25,10 @@ class SignInForm(AuthenticationForm):
     """E-mail address and password. The address is put in lower case before wrong tries are counted by it."""
 
     error_messages = {
-        "invalid_login": _("This e-mail address and password do not belong together. Nothing was changed."),
-        "inactive": _("This person is deactivated. An administrator of the team can say more."),
+        "invalid_login": gettext_lazy(
+            "This e-mail address and password do not belong together. Nothing was changed."
+        ),
+        "inactive": gettext_lazy("This person is deactivated. An administrator of the team can say more."),
     }
 
     def __init__(self, request: HttpRequest | None = None, *args: Any, **kwargs: Any) -> None:
@@ -74,9 +77,9 @@ def password(request: ConsoleRequest) -> HttpResponse:
         return page(request, "settings/password.html", context)
     new = request.POST.get("new", "")
     if not person.check_password(request.POST.get("current", "")):
-        context["errors"] = {"current": "This is not your current password."}
+        context["errors"] = {"current": _("This is not your current password.")}
     elif new != request.POST.get("again", ""):
-        context["errors"] = {"again": "The two new passwords differ."}
+        context["errors"] = {"again": _("The two new passwords differ.")}
     else:
         try:
             actions.set_own_password(person, new)
@@ -85,5 +88,5 @@ def password(request: ConsoleRequest) -> HttpResponse:
     if "errors" in context:
         return unprocessable(request, "settings/password.html", context)
     update_session_auth_hash(request, person)
-    messages.success(request, "Your password is changed. Other browsers are signed out.")
+    messages.success(request, _("Your password is changed. Other browsers are signed out."))
     return see_other(reverse("profile"))

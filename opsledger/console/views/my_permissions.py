@@ -39,7 +39,7 @@ def _section(
         "team": team,
         "current": team == request.team,
         "granted": [
-            {"role": one.role.value, "since": one.since, "by": _by(one.by, names)} for one in granted
+            {"role": _(one.role.value), "since": one.since, "by": _by(one.by, names)} for one in granted
         ],
         "rows": _rows(roles, members, request.user),
         "deputies": [one for one in away if one.person_id == request.user.pk],
@@ -62,9 +62,9 @@ def _rows(roles: Collection[Role], members: list[Member], person: Person) -> lis
     """Each permission that a role gives, with those to ask: everybody else who has it."""
     return [
         {
-            "words": WORDS[permission],
+            "words": _(WORDS[permission]),
             "allowed": allowed(roles, permission),
-            "roles": [role.value for role in roles_with(permission)],
+            "roles": [_(role.value) for role in roles_with(permission)],
             "people": [
                 member.person.display_name
                 for member in members

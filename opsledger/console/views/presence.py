@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.http import Http404, HttpResponse
 from django.utils.html import format_html, format_html_join
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from opsledger.accounts.models import Person
@@ -23,7 +24,7 @@ def presence(request: ConsoleRequest, kind: str, thing: str) -> HttpResponse:
     number = ids.parse(PAGES[kind][0], thing) if kind in PAGES else None
     team_id = team_of(kind, number, request.team_ids) if number else None
     if team_id is None:
-        raise Http404("There is no such page in your teams.")
+        raise Http404(_("There is no such page in your teams."))
     others = installed_presence().beat(team_id, f"{kind}:{thing}", request.user.pk)
     if not wants_fragment(request):
         return no_content()

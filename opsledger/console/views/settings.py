@@ -15,6 +15,7 @@ from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -77,7 +78,7 @@ def profile(request: ConsoleRequest) -> HttpResponse:
     except actions.Refused as why:
         context |= {"typed": typed | {"shortcuts_on": shortcuts_on}, "errors": _errors(why)}
         return unprocessable(request, "settings/profile.html", context)
-    messages.success(request, "Your profile is saved.")
+    messages.success(request, _("Your profile is saved."))
     return see_other(reverse("profile"))
 
 
@@ -98,7 +99,7 @@ def choose_theme(request: ConsoleRequest) -> HttpResponse:
 @require_POST
 def choose_team(request: ConsoleRequest) -> HttpResponse:
     if not keep_team(request, _uuid(request.POST.get("team", ""))):
-        raise Http404("There is no such team among yours.")
+        raise Http404(_("There is no such team among yours."))
     return see_other(back_to(request, "/"))
 
 
@@ -106,7 +107,7 @@ def choose_team(request: ConsoleRequest) -> HttpResponse:
 @require_GET
 def states(request: ConsoleRequest) -> HttpResponse:
     """Every state and reason with its word, shape, colour and paragraph."""
-    kinds = [(title, rows_of(kind)) for kind, title in KINDS.items()]
+    kinds = [(_(title), rows_of(kind)) for kind, title in KINDS.items()]
     return page(request, "states.html", {"kinds": kinds})
 
 
@@ -135,15 +136,19 @@ def add_person(request: ConsoleRequest) -> HttpResponse:
         context = _people_context(request) | {"typed": typed, "errors": _errors(why)}
         return unprocessable(request, "settings/people.html", context)
     if text is None:
-        messages.success(request, f"{member.display_name} is now in {request.team.name}.")
+        messages.success(
+            request,
+            _("%(name)s is now in %(team)s.") % {"name": member.display_name, "team": request.team.name},
+        )
         return see_other(reverse("people"))
     return page(request, "settings/shown_once.html", _shown_password(member, text), status=201)
 
 
 def _shown_password(person: Person, text: str) -> dict[str, Any]:
     return {
-        "title": f"First password of {person.display_name}",
-        "what": f"It opens sign-in as {person.email} once; then another one has to be chosen.",
+        "title": _("First password of %(name)s") % {"name": person.display_name},
+        "what": _("It opens sign-in as %(email)s once; then another one has to be chosen.")
+        % {"email": person.email},
         "text": text,
         "back": reverse("people"),
     }
@@ -164,7 +169,7 @@ def person(request: ConsoleRequest, person_id: UUID) -> HttpResponse:
     except actions.Refused as why:
         context |= {"roles_here": roles, "errors": {"roles": why.message}}
         return unprocessable(request, "settings/person.html", context)
-    messages.success(request, f"The roles of {member.display_name} are saved.")
+    messages.success(request, _("The roles of %(name)s are saved.") % {"name": member.display_name})
     return see_other(reverse("people"))
 
 
@@ -217,7 +222,7 @@ def deactivate_person(request: ConsoleRequest, person_id: UUID) -> HttpResponse:
     except actions.Refused as why:
         context = _person_context(request, member) | {"errors": {"active": why.message}}
         return unprocessable(request, "settings/person.html", context)
-    messages.success(request, f"{member.display_name} can no longer sign in.")
+    messages.success(request, _("%(name)s can no longer sign in.") % {"name": member.display_name})
     return see_other(reverse("people"))
 
 
@@ -227,7 +232,7 @@ def reactivate_person(request: ConsoleRequest, person_id: UUID) -> HttpResponse:
     member = _reachable_member(request, person_id)
     with _approvals_follow(request, member.memberships.values_list("team_id", flat=True)):
         actions.reactivate_person(member)
-    messages.success(request, f"{member.display_name} may sign in again.")
+    messages.success(request, _("%(name)s may sign in again.") % {"name": member.display_name})
     return see_other(reverse("people"))
 
 
@@ -242,7 +247,7 @@ def new_password(request: ConsoleRequest, person_id: UUID) -> HttpResponse:
 def _member(request: ConsoleRequest, person_id: UUID) -> Person:
     found = Person.objects.filter(pk=person_id, memberships__team=request.team).distinct().first()
     if found is None:
-        raise Http404("There is no such person in this team.")
+        raise Http404(_("There is no such person in this team."))
     return found
 
 
@@ -251,8 +256,11 @@ def _reachable_member(request: ConsoleRequest, person_id: UUID) -> Person:
     member = _member(request, person_id)
     if not may_administer_everywhere(request.user, member):
         raise PermissionDenied(
-            f"{member.display_name} is in other teams, too. Signing in concerns all of them, so only "
-            "somebody who is an admin in each may change it."
+            _(
+                "%(name)s is in other teams, too. Signing in concerns all of them, so only somebody who is an admin in"
+                " each may change it."
+            )
+            % {"name": member.display_name}
         )
     return member
 
@@ -292,7 +300,7 @@ def change_team(request: ConsoleRequest) -> HttpResponse:
     except actions.Refused as why:
         context = _teams_context(request) | {"errors": _errors(why), "typed": request.POST}
         return unprocessable(request, "settings/teams.html", context)
-    messages.success(request, "The team is saved.")
+    messages.success(request, _("The team is saved."))
     return see_other(reverse("teams"))
 
 
@@ -307,7 +315,9 @@ def add_team(request: ConsoleRequest) -> HttpResponse:
         typed = {"slug": slug, "name": name}
         context = _teams_context(request) | {"new_errors": _errors(why), "new_typed": typed}
         return unprocessable(request, "settings/teams.html", context)
-    messages.success(request, f"{team.name} is made. Choose it in the menu under your name.")
+    messages.success(
+        request, _("%(team)s is made. Choose it in the menu under your name.") % {"team": team.name}
+    )
     return see_other(reverse("teams"))
 
 
@@ -329,8 +339,8 @@ def _tokens_context(request: ConsoleRequest) -> dict[str, Any]:
         "rows": [
             {"token": token, "state": _token_state(token, now)} for token in found.order_by("-created_at")
         ],
-        "automation_scopes": [(scope.value, SCOPE_WORDS[scope]) for scope in AUTOMATION_SCOPES],
-        "personal_scopes": [(scope.value, SCOPE_WORDS[scope]) for scope in PERSONAL_SCOPES],
+        "automation_scopes": [(scope.value, _(SCOPE_WORDS[scope])) for scope in AUTOMATION_SCOPES],
+        "personal_scopes": [(scope.value, _(SCOPE_WORDS[scope])) for scope in PERSONAL_SCOPES],
         "days": TOKEN_DAYS,
     }
 
@@ -372,8 +382,8 @@ def _expiry(days: str) -> Any:
 
 def _shown_token(made: actions.NewToken) -> dict[str, Any]:
     return {
-        "title": f"Token “{made.token.name}”",
-        "what": "Put it where the program that uses it keeps its secrets. Only a hash of it is kept here.",
+        "title": _("Token “%(name)s”") % {"name": made.token.name},
+        "what": _("Put it where the program that uses it keeps its secrets. Only a hash of it is kept here."),
         "text": made.text,
         "back": reverse("tokens"),
     }
@@ -386,9 +396,12 @@ def revoke_token(request: ConsoleRequest, token_id: UUID) -> HttpResponse:
         found = found.filter(person=request.user)
     token = found.first()
     if token is None:
-        raise Http404("There is no such token among those you may revoke.")
+        raise Http404(_("There is no such token among those you may revoke."))
     actions.revoke_token(token)
-    messages.success(request, f"The token “{token.name}” is revoked. It stops working within five seconds.")
+    messages.success(
+        request,
+        _("The token “%(name)s” is revoked. It stops working within five seconds.") % {"name": token.name},
+    )
     return see_other(reverse("tokens"))
 
 
@@ -400,4 +413,4 @@ def _uuid(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
-        raise Http404("There is nothing with this number.") from None
+        raise Http404(_("There is nothing with this number.")) from None
