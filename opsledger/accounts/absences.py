@@ -9,6 +9,8 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop as noop
 
 from opsledger.accounts.actions import Refused
 from opsledger.accounts.models import Absence, Membership, Person, Team
@@ -113,33 +115,50 @@ def call_off_absence(absence_id: UUID, team: Team) -> bool:
 
 def _check_span(begins_at: datetime, ends_at: datetime) -> None:
     if ends_at <= begins_at:
-        raise Refused("The absence ends before it begins. Choose a later end.", "ends_at")
+        raise Refused(_("The absence ends before it begins. Choose a later end."), "ends_at")
     if ends_at <= timezone.now():
-        raise Refused("This absence would be over already. Choose an end that is still to come.", "ends_at")
+        raise Refused(
+            _("This absence would be over already. Choose an end that is still to come."), "ends_at"
+        )
     if ends_at - begins_at > timedelta(days=ABSENCE_DAYS_MAX):
-        raise Refused(f"An absence lasts at most {ABSENCE_DAYS_MAX} days. Choose an earlier end.", "ends_at")
+        raise Refused(
+            _("An absence lasts at most %(count)s days. Choose an earlier end.")
+            % {"count": ABSENCE_DAYS_MAX},
+            "ends_at",
+        )
 
 
 def _check_deputy(person: Person, team: Team, deputy: Person) -> None:
     mine, theirs = roles_of(person, team), roles_of(deputy, team)
     if not mine:
-        raise Refused(f"{person.display_name} has no role in {team.name}.", "person")
+        raise Refused(
+            _("%(name)s has no role in %(team)s.") % {"name": person.display_name, "team": team.name},
+            "person",
+        )
     if deputy.pk == person.pk:
-        raise Refused("Choose somebody else as the deputy.", "deputy")
+        raise Refused(_("Choose somebody else as the deputy."), "deputy")
     if not theirs:
-        raise Refused(f"{deputy.display_name} is not an active member of {team.name}.", "deputy")
+        raise Refused(
+            _("%(name)s is not an active member of %(team)s.")
+            % {"name": deputy.display_name, "team": team.name},
+            "deputy",
+        )
     if not _may_stand_in(mine, theirs):
         raise Refused(
-            f"{deputy.display_name} may do less in {team.name} than {person.display_name}. Choose somebody with at least "
-            "the same roles.",
+            _(
+                "%(name)s may do less in %(team)s than %(person)s. Choose somebody with at least the same roles."
+            )
+            % {"name": deputy.display_name, "team": team.name, "person": person.display_name},
             "deputy",
         )
 
 
 _WHY = {
-    Fault.OVERLAPS: "An absence at that time is known already. End it first, or choose another time.",
-    Fault.CIRCLE: "The deputies would stand in for each other at that time. Choose another deputy.",
-    Fault.TOO_LONG: f"At most {LINKS_MAX} people may stand in one behind the other. Choose a deputy who is there.",
+    Fault.OVERLAPS: noop("An absence at that time is known already. End it first, or choose another time."),
+    Fault.CIRCLE: noop("The deputies would stand in for each other at that time. Choose another deputy."),
+    Fault.TOO_LONG: noop(
+        "At most %(count)s people may stand in one behind the other. Choose a deputy who is there."
+    ),
 }
 
 
@@ -148,7 +167,9 @@ def _check_chain(new: Away, team: Team) -> None:
     meeting = live.filter(begins_at__lt=new.ends_at, ends_at__gt=new.begins_at)
     fault = fault_of(new, [_away(row) for row in meeting])
     if fault is not None:
-        raise Refused(_WHY[fault], "begins_at" if fault is Fault.OVERLAPS else "deputy")
+        raise Refused(
+            _(_WHY[fault]) % {"count": LINKS_MAX}, "begins_at" if fault is Fault.OVERLAPS else "deputy"
+        )
 
 
 def _note(row: Absence, kind: str, **facts: str) -> None:

@@ -20,6 +20,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from opsledger.accounts import tokens
 from opsledger.accounts.models import ApiToken, Membership, Person, Team, Theme
@@ -57,14 +58,16 @@ def add_person(
         with transaction.atomic():
             person.save(force_insert=True)
     except IntegrityError as why:
-        raise Refused(f"There is already a person with the address {person.email}.", "email") from why
+        raise Refused(
+            _("There is already a person with the address %(email)s.") % {"email": person.email}, "email"
+        ) from why
     return person
 
 
 @transaction.atomic
 def set_temporary_password(person: Person) -> str:
     """A new random password, returned once, to be changed at the next sign-in. Ends the person's sessions."""
-    text = "-".join(secrets.token_hex(2) for _ in range(5))
+    text = "-".join(secrets.token_hex(2) for _part in range(5))
     person.set_password(text)
     person.must_change_password = True
     person.save(update_fields=["password", "must_change_password"])
@@ -113,9 +116,12 @@ def deactivate_person(person: Person) -> None:
     name = person.display_name
     for team in teams:
         if team.fallback_owner_id == person.pk:
-            raise Refused(f"{name} is the fallback owner of {team.name}. Name a successor there first.")
+            raise Refused(
+                _("%(name)s is the fallback owner of %(team)s. Name a successor there first.")
+                % {"name": name, "team": team.name}
+            )
         if _is_last_admin(person, team):
-            raise Refused(f"{name} is the last admin of {team.name}. Make somebody else an admin first.")
+            raise Refused(_last_admin(person, team))
     Person.objects.filter(pk=person.pk, is_active=True).update(is_active=False)
     ApiToken.objects.filter(person=person, revoked_at__isnull=True).update(revoked_at=Now())
     person.is_active = False
@@ -141,7 +147,7 @@ def add_team(*, slug: str, name: str, fallback_owner: Person, also: Collection[R
         with transaction.atomic():
             team = Team.objects.create(slug=_slug(slug), name=_name(name, "name"), fallback_owner=owner)
     except IntegrityError as why:
-        raise Refused(f"There is already a team “{slug}”.", "slug") from why
+        raise Refused(_("There is already a team “%(slug)s”.") % {"slug": slug}, "slug") from why
     _note([team], "team_added", fallback_owner=str(owner.pk))
     for role in (Role.OWNER, *also):
         _grant(owner, team, role)
@@ -155,7 +161,8 @@ def change_team(team: Team, *, name: str, fallback_owner: Person) -> UUID:
     locked = _locked_team(team)
     if Role.OWNER not in roles_of(person, team):
         raise Refused(
-            f"{person.display_name} does not have the role owner in {team.name}. Give it first.",
+            _("%(name)s does not have the role owner in %(team)s. Give it first.")
+            % {"name": person.display_name, "team": team.name},
             "fallback_owner",
         )
     former = locked.fallback_owner_id
@@ -175,7 +182,7 @@ def add_member(
 ) -> tuple[Person, str | None]:
     """Somebody new, with a temporary password to show once; or somebody known, who keeps theirs."""
     if not roles:
-        raise Refused("Choose at least one role.", "roles")
+        raise Refused(_("Choose at least one role."), "roles")
     person, text = Person.objects.filter(email=_email(email)).first(), None
     if person is None:
         person = add_person(email=email, display_name=display_name)
@@ -202,13 +209,11 @@ def set_roles(person: Person, team: Team, roles: Collection[Role]) -> None:
     locked, wanted = _locked_team(team), {Role(role) for role in roles}
     if locked.fallback_owner_id == person.pk and Role.OWNER not in wanted:
         raise Refused(
-            f"{person.display_name} is the fallback owner of {team.name}, so stays an owner. "
-            "Name a successor first."
+            _("%(name)s is the fallback owner of %(team)s, so stays an owner. Name a successor first.")
+            % {"name": person.display_name, "team": team.name}
         )
     if Role.ADMIN not in wanted and _is_last_admin(person, team):
-        raise Refused(
-            f"{person.display_name} is the last admin of {team.name}. Make somebody else an admin first."
-        )
+        raise Refused(_last_admin(person, team))
     lost = Membership.objects.filter(person=person, team=team).exclude(role__in=[r.value for r in wanted])
     taken = sorted(lost.values_list("role", flat=True))
     lost.delete()
@@ -226,6 +231,13 @@ def _grant(person: Person, team: Team, role: Role) -> None:
     )
     if not had:
         _note([team], "role_granted", person=person, roles=[role.value])
+
+
+def _last_admin(person: Person, team: Team) -> str:
+    return _("%(name)s is the last admin of %(team)s. Make somebody else an admin first.") % {
+        "name": person.display_name,
+        "team": team.name,
+    }
 
 
 def _is_last_admin(person: Person, team: Team) -> bool:
@@ -255,11 +267,14 @@ def create_token(
     """An automation's token, or with `person` that person's own, which has to expire."""
     text, kind = tokens.new_text(), Via.PERSONAL if person else Via.AUTOMATION
     if expires_at is not None and expires_at <= timezone.now():
-        raise Refused("The token would have expired already.", "expires_at")
+        raise Refused(_("The token would have expired already."), "expires_at")
     if person is not None and expires_at is None:
-        raise Refused("A personal token needs a date on which it expires.", "expires_at")
+        raise Refused(_("A personal token needs a date on which it expires."), "expires_at")
     if person is not None and not roles_of(person, team):
-        raise Refused(f"{person.display_name} has no role in {team.name}.", "person")
+        raise Refused(
+            _("%(name)s has no role in %(team)s.") % {"name": person.display_name, "team": team.name},
+            "person",
+        )
     token = ApiToken(
         team=team,
         name=_name(name, "name"),
@@ -275,7 +290,9 @@ def create_token(
             _note([team], "token_made", token=str(token.pk), token_kind=kind.value, scopes=token.scopes)
     except IntegrityError as why:
         raise Refused(
-            f"{team.name} already has a live token named “{name}”. Choose another name.", "name"
+            _("%(team)s already has a live token named “%(name)s”. Choose another name.")
+            % {"team": team.name, "name": name},
+            "name",
         ) from why
     return NewToken(token, text)
 
@@ -296,10 +313,12 @@ def _scopes(scopes: Collection[Scope | str], kind: Via) -> list[str]:
     if wrong:
         names = ", ".join(scope.value for scope in fitting)
         raise Refused(
-            f"{', '.join(wrong)}: not a scope of a token of this kind. Choose from: {names}.", "scopes"
+            _("%(wrong)s: not a scope of a token of this kind. Choose from: %(names)s.")
+            % {"wrong": ", ".join(wrong), "names": names},
+            "scopes",
         )
     if not scopes:
-        raise Refused("Choose at least one scope.", "scopes")
+        raise Refused(_("Choose at least one scope."), "scopes")
     return [scope.value for scope in fitting if scope in set(scopes)]
 
 
@@ -335,7 +354,7 @@ def _locked_team(team: Team) -> Team:
 
 def _active(person: Person) -> Person:
     if not person.is_active:
-        raise Refused(f"{person.display_name} is deactivated.")
+        raise Refused(_("%(name)s is deactivated.") % {"name": person.display_name})
     return person
 
 
@@ -344,16 +363,16 @@ def _email(text: str) -> str:
     try:
         validate_email(address)
     except ValidationError as why:
-        raise Refused(f"“{text}” is not an e-mail address.", "email") from why
+        raise Refused(_("“%(text)s” is not an e-mail address.") % {"text": text}, "email") from why
     if len(address) > 254:
-        raise Refused("The e-mail address is longer than 254 characters.", "email")
+        raise Refused(_("The e-mail address is longer than 254 characters."), "email")
     return address
 
 
 def _name(text: str, field: str) -> str:
     name = " ".join(text.split())
     if not name or len(name) > 80 or not name.isprintable():
-        raise Refused("A name has 1 to 80 printable characters.", field)
+        raise Refused(_("A name has 1 to 80 printable characters."), field)
     return name
 
 
@@ -361,21 +380,23 @@ def _slug(text: str) -> str:
     try:
         validate_slug(text)
     except ValidationError as why:
-        raise Refused("The short name is made of letters, digits, “-” and “_”.", "slug") from why
+        raise Refused(_("The short name is made of letters, digits, “-” and “_”."), "slug") from why
     if len(text) > 50:
-        raise Refused("The short name is longer than 50 characters.", "slug")
+        raise Refused(_("The short name is longer than 50 characters."), "slug")
     return text
 
 
 def _zone(text: str) -> str:
     if text not in zoneinfo.available_timezones():
         raise Refused(
-            f"“{text}” is not a time zone that this machine knows, such as Europe/Paris.", "time_zone"
+            _("“%(text)s” is not a time zone that this machine knows, such as Europe/Paris.")
+            % {"text": text},
+            "time_zone",
         )
     return text
 
 
 def _theme(text: str) -> str:
     if text not in Theme.values:
-        raise Refused("A theme is system, light or dark.", "theme")
+        raise Refused(_("A theme is system, light or dark."), "theme")
     return text

@@ -9,15 +9,16 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Lower, Now
+from django.utils.translation import gettext_lazy
 
 from opsledger.accounts.permissions import AUTOMATION_SCOPES, PERSONAL_SCOPES, Role, Scope, Via
 from opsledger.lib.ids import new_id
 
 
 class Theme(models.TextChoices):
-    SYSTEM = "system", "System"
-    LIGHT = "light", "Light"
-    DARK = "dark", "Dark"
+    SYSTEM = "system", gettext_lazy("System")
+    LIGHT = "light", gettext_lazy("Light")
+    DARK = "dark", gettext_lazy("Dark")
 
 
 class People(BaseUserManager["Person"]):
@@ -30,7 +31,7 @@ class Person(AbstractBaseUser):
     """Somebody who signs in. Never deleted: decisions carry their name."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    email = models.EmailField("e-mail address", max_length=254, unique=True)
+    email = models.EmailField(gettext_lazy("e-mail address"), max_length=254, unique=True)
     display_name = models.CharField(max_length=80)
     time_zone = models.CharField(max_length=64, default="UTC")
     theme = models.CharField(max_length=8, choices=Theme, default=Theme.SYSTEM)

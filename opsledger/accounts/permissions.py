@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
+from django.utils.translation import gettext_noop as noop
+
 from opsledger.rules.answers import Answer
 
 
 class Role(StrEnum):
-    VIEWER = "viewer"
-    OPERATOR = "operator"
-    OWNER = "owner"
-    ADMIN = "admin"
+    VIEWER = noop("viewer")
+    OPERATOR = noop("operator")
+    OWNER = noop("owner")
+    ADMIN = noop("admin")
 
 
 class Via(StrEnum):
@@ -90,30 +92,30 @@ AUTOMATION_GRANTS = frozenset({P.VIEW, P.RECORD, P.CLAIM, P.REPORT, P.PROPOSE})
 
 # Each permission as the end of a sentence: “You may …”.
 WORDS: Mapping[Permission, str] = {
-    P.VIEW: "see operations, holds and insights, with sensitive fields masked",
-    P.ASSIGN: "assign holds",
-    P.NOTE: "add notes",
-    P.STILL_UNKNOWN: "keep a hold as still unknown, with the next check and a reason",
-    P.CHECK_NOW: "ask a destination now",
-    P.PROPOSE: "propose an answer or content",
-    P.PAUSE_DESTINATION: "pause a destination",
-    P.SETTLE: "settle a hold",
-    P.WITHDRAW: "take an answer back",
-    P.CLOSE_UNKNOWN: "close an operation as never known",
-    P.CANCEL: "cancel an operation",
-    P.APPROVE_CONTENT: "approve content that is not one’s own",
-    P.PLAN_REPLAY: "plan a replay",
-    P.START_REPLAY: "start a replay",
-    P.REVEAL: "reveal a sensitive field, which is recorded",
-    P.RESUME_DESTINATION: "resume a destination",
-    P.ADMINISTER: "manage people, teams, tokens, sources and destinations",
-    P.ENABLE_RECOVERY: "enable automatic recovery for an action whose drill passed",
-    P.READ_AUDIT: "read, verify and export the audit journal",
-    P.SHARE_VIEW: "save views for the whole team",
-    P.SET_RULES: "set assignment rules",
-    P.RECORD: "record operations",
-    P.CLAIM: "claim steps",
-    P.REPORT: "report outcomes and evidence",
+    P.VIEW: noop("see operations, holds and insights, with sensitive fields masked"),
+    P.ASSIGN: noop("assign holds"),
+    P.NOTE: noop("add notes"),
+    P.STILL_UNKNOWN: noop("keep a hold as still unknown, with the next check and a reason"),
+    P.CHECK_NOW: noop("ask a destination now"),
+    P.PROPOSE: noop("propose an answer or content"),
+    P.PAUSE_DESTINATION: noop("pause a destination"),
+    P.SETTLE: noop("settle a hold"),
+    P.WITHDRAW: noop("take an answer back"),
+    P.CLOSE_UNKNOWN: noop("close an operation as never known"),
+    P.CANCEL: noop("cancel an operation"),
+    P.APPROVE_CONTENT: noop("approve content that is not one’s own"),
+    P.PLAN_REPLAY: noop("plan a replay"),
+    P.START_REPLAY: noop("start a replay"),
+    P.REVEAL: noop("reveal a sensitive field, which is recorded"),
+    P.RESUME_DESTINATION: noop("resume a destination"),
+    P.ADMINISTER: noop("manage people, teams, tokens, sources and destinations"),
+    P.ENABLE_RECOVERY: noop("enable automatic recovery for an action whose drill passed"),
+    P.READ_AUDIT: noop("read, verify and export the audit journal"),
+    P.SHARE_VIEW: noop("save views for the whole team"),
+    P.SET_RULES: noop("set assignment rules"),
+    P.RECORD: noop("record operations"),
+    P.CLAIM: noop("claim steps"),
+    P.REPORT: noop("report outcomes and evidence"),
 }
 
 
@@ -198,14 +200,14 @@ SCOPE_GRANTS: Mapping[Scope, frozenset[Permission]] = {
 AUTOMATION_SCOPES = (Scope.READ, Scope.RECORD, Scope.CLAIM, Scope.REPORT, Scope.PROPOSE)
 PERSONAL_SCOPES = (Scope.READ, Scope.PROPOSE, Scope.OPERATE, Scope.DECIDE, Scope.ADMINISTER)
 SCOPE_WORDS: Mapping[Scope, str] = {
-    Scope.READ: "operations, holds, insights, audit",
-    Scope.RECORD: "new operations",
-    Scope.CLAIM: "steps to do",
-    Scope.REPORT: "outcomes and evidence",
-    Scope.PROPOSE: "answers and content",
-    Scope.OPERATE: "assign, note, check now, pause and resume destinations",
-    Scope.DECIDE: "settle, withdraw, cancel, approve, replay, reveal",
-    Scope.ADMINISTER: "people, teams, tokens and definitions",
+    Scope.READ: noop("operations, holds, insights, audit"),
+    Scope.RECORD: noop("new operations"),
+    Scope.CLAIM: noop("steps to do"),
+    Scope.REPORT: noop("outcomes and evidence"),
+    Scope.PROPOSE: noop("answers and content"),
+    Scope.OPERATE: noop("assign, note, check now, pause and resume destinations"),
+    Scope.DECIDE: noop("settle, withdraw, cancel, approve, replay, reveal"),
+    Scope.ADMINISTER: noop("people, teams, tokens and definitions"),
 }
 
 
