@@ -3,6 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from brackets import bracketed  # noqa: F401  a fixture
 from people import Cast, client_of, make_cast
 from scenes import desk, sandbox, scenes  # noqa: F401  fixtures
 

@@ -9,11 +9,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from brackets import Brackets
 from django.conf import settings
 from django.template import Context, Template, TemplateSyntaxError
 from django.template.base import Lexer, Token, TokenType
 from django.utils import translation
-from django.utils.translation import trans_real
 from people import client_of
 from scenes import Scenes, path_of
 
@@ -120,30 +120,6 @@ def test_what_is_found_is_told_with_its_line() -> None:
 
 
 # A language that is only brackets
-
-
-class Brackets:
-    """A catalogue in which every text is there, in brackets."""
-
-    def gettext(self, text: str) -> str:
-        return f"⟦{text}⟧"
-
-    def ngettext(self, one: str, many: str, count: int) -> str:
-        return f"⟦{one if count == 1 else many}⟧"
-
-    def to_language(self) -> str:
-        return "eo"
-
-    def language(self) -> str:
-        return "eo"
-
-
-@pytest.fixture
-def bracketed(settings, monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    """Who asks for `eo` gets every text in brackets."""
-    settings.LANGUAGES = [("en", "English"), ("eo", "Brackets")]
-    monkeypatch.setitem(trans_real._translations, "eo", Brackets())
-
 
 PAGES = [
     "/",
