@@ -48,7 +48,7 @@ class LanguageMiddleware(LocaleMiddleware):
             super().process_request(request)
             return
         translation.activate(settings.LANGUAGE_CODE)
-        request.LANGUAGE_CODE = settings.LANGUAGE_CODE  # type: ignore[attr-defined]
+        request.LANGUAGE_CODE = settings.LANGUAGE_CODE
 
 
 class ConsoleMiddleware:

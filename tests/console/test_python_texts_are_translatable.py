@@ -142,7 +142,9 @@ def _wrongly_marked(marks: list[ast.Call]) -> Iterator[Found]:
                 yield Found(mark.lineno, ast.unparse(one), "put together before it is looked up")
             elif isinstance(one, ast.Constant) and one.value != str(one.value).strip():
                 yield Found(mark.lineno, str(one.value), "a piece of a sentence")
-            elif isinstance(one, ast.Constant) and re.search(r"%[sd]|\{\w*\}", PLACES.sub("", one.value)):
+            elif isinstance(one, ast.Constant) and re.search(
+                r"%[sd]|\{\w*\}", PLACES.sub("", str(one.value))
+            ):
                 yield Found(mark.lineno, str(one.value), "a place without a name")
 
 
