@@ -201,8 +201,13 @@ def _references_still_free(loaded: Loaded, after: Operation) -> None:
 
 
 def _held_elsewhere(loaded: Loaded, hold: Hold, decision: Decision) -> frozenset[str]:
-    """Of the records that were named for a step in dispute, those that are another step's by now."""
-    if decision.answer is not Answer.HAPPENED or hold.reason != HoldReason.DISPUTED or hold.step is None:
+    """Of the records that were named for a step in dispute, those that are another step's by now.
+
+    They give way to the record that is named with the answer; who names none means the one that was heard.
+    """
+    if hold.reason != HoldReason.DISPUTED or decision.answer is not Answer.HAPPENED or hold.step is None:
+        return frozenset()
+    if not decision.reference:
         return frozenset()
     number = hold.step.number
     heard = {one.reference for one in loaded.record.step(number).attempts_with(Outcome.UNKNOWN)}
