@@ -55,7 +55,9 @@ PLAIN: dict[str, dict[str, str]] = {
         "Request": "the name of a path of the request, as the ledger has it",
         "Header": "the beginning of a path of the request, as the ledger has it",
     },
+    "opsledger/console/middleware.py": {"Allow": "the name of a header"},
     "opsledger/console/errors.py": {
+        "Allow": "the name of a header",
         "Origin": "the name of a header",
         "Referer": "the name of a header",
         "The request, or the name of the host that it was sent to, can’t be taken here. Nothing was recorded.": (

@@ -177,7 +177,7 @@ def _written(here: datetime, form: str, now: datetime) -> str:
     return f"{day_of(here, with_year=here.year != today.year)}, {clock}"
 
 
-def day_of(here: datetime, *, with_year: bool) -> str:
+def day_of(here: date, *, with_year: bool) -> str:
     """Day and month, kept together: “14 Apr”, “14 Apr 2026”."""
     day = f"{here.day}{NO_BREAK}{_month(get_language(), here.month)}"
     return f"{day}{NO_BREAK}{here.year}" if with_year else day
@@ -199,7 +199,7 @@ def day_text(day: str) -> str:
         read = date.fromisoformat(day)
     except ValueError:
         return day
-    return f"{read.day}{NO_BREAK}{read:%b}{NO_BREAK}{read.year}"
+    return day_of(read, with_year=True)
 
 
 def full_text(moment: datetime) -> str:

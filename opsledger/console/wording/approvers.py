@@ -10,7 +10,7 @@ from django.utils.translation import gettext_noop as noop
 from opsledger.ledger.approvals import Bar
 
 # Every operation that waits for a version was recorded by the reader.
-RECORDED_ALL = "recorded all that waits for it"
+RECORDED_ALL = "recorded_all"
 
 _YOU: Mapping[str, str] = {
     Bar.RECORDED: noop("You recorded it"),
