@@ -53,7 +53,7 @@ def test_a_person_accepts_it_and_an_automation_can_not(world: World) -> None:
 def test_what_is_no_answer_or_lacks_something_is_not_kept(world: World) -> None:
     hold = unknown(world)
     for more, field in (
-        ({"answer": "end_failed"}, "answer"),
+        ({"answer": "end_failed", "reference": None}, "answer"),
         ({"reference": None}, "reference"),
         ({"reason": " "}, "reason"),
     ):

@@ -66,13 +66,16 @@ def test_every_answer_of_every_reason_states_its_consequence(reason: HoldReason,
     assert answers.given(answer.value)
 
 
-@pytest.mark.parametrize("bar", [*Bar, approvers.RECORDED_ALL])
-def test_why_somebody_may_not_approve_is_a_whole_sentence(bar: str) -> None:
-    assert approvers.why_not_you(bar) == f"You {bar}"
-    assert approvers.somebody_else_has_to(bar) == f"You {bar}, so somebody else has to approve it."
+@pytest.mark.parametrize(
+    ("bar", "words"),
+    [*((bar, bar.value) for bar in Bar), (approvers.RECORDED_ALL, "recorded all that waits for it")],
+)
+def test_why_somebody_may_not_approve_is_a_whole_sentence(bar: str, words: str) -> None:
+    assert approvers.why_not_you(bar) == f"You {words}"
+    assert approvers.somebody_else_has_to(bar) == f"You {words}, so somebody else has to approve it."
     if bar in list(Bar):
-        assert approvers.left_out_when_you_approve(bar) == f"You {bar}: left out when you approve."
-        assert approvers.whether_they_may(bar) == f"May not: {bar}"
+        assert approvers.left_out_when_you_approve(bar) == f"You {words}: left out when you approve."
+        assert approvers.whether_they_may(bar) == f"May not: {words}"
     assert approvers.whether_they_may("") == "May approve"
     assert approvers.why_not_you("") == approvers.left_out_when_you_approve("") == ""
 

@@ -381,7 +381,7 @@ def test_what_does_not_wait_for_a_version_is_not_returned(cast: Cast) -> None:
     cast.propose("Two.")
     other = cast.desk.open()
 
-    with pytest.raises(Refused, match="don't wait"):
+    with pytest.raises(Refused, match="don’t wait"):
         cast.reject(cast.newest(), cast.bert, other)
 
 

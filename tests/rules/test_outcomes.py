@@ -166,7 +166,7 @@ SENTENCES = {
     ),
     "a request that can't be written": (
         lost(Phase.GUARD, "bad_request", left=False),
-        "The request's address or headers can't be written. Nothing was sent.",
+        "The request’s address or headers can’t be written. Nothing was sent.",
     ),
     "a cut reply": (
         lost(Phase.READ, "short_body", status=201),
