@@ -13,6 +13,8 @@ from opsledger.api.caller import Caller
 from opsledger.api.content import author_of
 from opsledger.api.operations import refused
 from opsledger.api.problems import Problem
+from opsledger.api.reading import invalid
+from opsledger.api.shapes.content import Author
 from opsledger.api.shapes.decisions import AcceptedProposal, AnswerProposal, DismissedProposal
 from opsledger.api.versions import tagged, version_of
 from opsledger.engine import bell
@@ -30,8 +32,7 @@ def propose(caller: Caller, request: HttpRequest, hold: str, given: AnswerPropos
     found, version = holds.find(caller, hold), version_of(request)
     if found.operation_id is None:
         raise Problem("not_now", "An answer can be proposed to a hold about a step only. Nothing was kept.")
-    kind, name = author_of(caller, given.author)
-    thought = Thought(kind, "" if kind is AuthorKind.PERSON else name)
+    thought = _thought(caller, given.author)
     try:
         made = open_proposal(found.pk, holds.decision_of(found, given, version, None), caller.by, thought)
     except Stale as why:
@@ -41,6 +42,20 @@ def propose(caller: Caller, request: HttpRequest, hold: str, given: AnswerPropos
     row = _found(caller, public("prop", made.id))
     body = {"proposal": proposal_answer(shown([row])[0]), "result": "proposed" if made.new else "same"}
     return respond(201 if made.new else 200, body, tagged(version))
+
+
+def _thought(caller: Caller, given: Author | None) -> Thought:
+    """A person's thought is proposed by that person, who is the proposer: nobody speaks in another's name."""
+    kind, name = author_of(caller, given)
+    if kind is not AuthorKind.PERSON:
+        return Thought(kind, name)
+    person = caller.token.person
+    if person is None:
+        own = "must be automation or model: a person proposes with their own token, or on the hold's page"
+        raise invalid([("author.kind", own)])
+    if name.strip().lower() != person.email:
+        raise invalid([("author.name", "must be your own sign-in name: others propose for themselves")])
+    return Thought(kind)
 
 
 def accept(caller: Caller, request: HttpRequest, proposal: str, given: AcceptedProposal) -> HttpResponse:

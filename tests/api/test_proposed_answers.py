@@ -34,6 +34,36 @@ def test_a_models_proposal_is_shown_and_decides_nothing(world: World) -> None:
     assert Step.objects.get(number=1).state == "unknown"
 
 
+@pytest.mark.parametrize(
+    ("by", "author", "field"),
+    [
+        ("auto", {"kind": "person", "name": "olga@example.test"}, "author.kind"),
+        ("auto", {"kind": "person", "name": "anybody"}, "author.kind"),
+        ("operator", {"kind": "person", "name": "olga@example.test"}, "author.name"),
+        ("operator", {"kind": "person", "name": "anybody"}, "author.name"),
+    ],
+    ids=["an owner's, by an automation", "anybody's, by an automation", "another person's", "nobody's"],
+)
+def test_a_persons_thought_is_proposed_by_that_person(
+    world: World, by: str, author: dict[str, str], field: str
+) -> None:
+    refused = propose(world, unknown(world), by, author=author)
+
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, field)
+    assert not Proposal.objects.exists()
+    assert not Entry.objects.filter(kind="answer_proposed").exists()
+
+
+def test_whoever_proposes_may_name_themselves(world: World) -> None:
+    own = {"kind": "person", "name": f" {world.cast.omar.email.upper()} "}
+    hold = unknown(world)
+
+    made = propose(world, hold, "operator", author=own)
+
+    assert (made.status_code, made.json()["proposal"]["author_kind"]) == (201, "person")
+    assert propose(world, hold, "operator").json()["result"] == "same"  # as when nobody is named
+
+
 def test_a_person_accepts_it_and_an_automation_can_not(world: World) -> None:
     hold = unknown(world)
     proposal = propose(world, hold, author=MODEL).json()["proposal"]["id"]

@@ -77,7 +77,10 @@ class Settlement(StepAnswer):
 class AnswerProposal(StepAnswer):
     """An answer for somebody who may give it. What a model thought up is said to be a model's, whoever passes it on."""
 
-    author: Author | None = Field(default=None, description="Whose thought it is; the caller when absent.")
+    author: Author | None = Field(
+        default=None,
+        description="Whose thought it is; the caller when absent. A person proposes with their own token.",
+    )
 
 
 class AcceptedProposal(Shape):
