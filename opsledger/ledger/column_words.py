@@ -102,11 +102,11 @@ HOLDS = {
     "ledger_hold": Columns(
         stays="team_id operation_id step_id destination_id event_id reason title operation_text_id destination_slug action"
         " workflow_slug closed_at closed_by answer",
-        proved="id step_id destination_id event_id reason opened_at closed_at",
+        # of the facts, those that are decided by (rules.absence.DECISIVE); all others are shown, and evidence stays
+        proved="id step_id destination_id event_id reason opened_at closed_at facts",
         aside={
             STALE: "version",
             ASKED: "owner_id due_at reminded_at escalate_at escalated_at told_at if_nobody",
-            "what is shown of the question; the findings themselves are evidence, which stays": "facts",
             "it groups holds on a page": "incident_id",
         },
     ),

@@ -15,6 +15,7 @@ from opsledger.ledger import records, verify_recorded
 from opsledger.ledger.actions.references import belongs_to_one, key_of, references_of
 from opsledger.ledger.models import SENDING_ID
 from opsledger.rules import fold, record
+from opsledger.rules.absence import decisive_digest
 
 
 def state_faults(entries: dict[UUID, list[EntryRow]]) -> list[Fault]:
@@ -103,7 +104,21 @@ def _difference(
     patch = fold.difference(folded, rows.record) or fold.difference(rows.record, folded)
     if patch:
         return f"its rows differ from its journal: {json.dumps(patch, sort_keys=True)}"
+    why = _hold_difference(rows.record, told)
+    if why:
+        return why
     return verify_recorded.difference(recorded, rows, lines, told)
+
+
+def _hold_difference(rows: record.Operation, told: list[Any]) -> str:
+    """An open hold whose facts that are decided by are not those of the newest line that tells of them."""
+    facts: dict[str, str] = {}
+    for line in told:
+        facts |= line.get("hold_facts", {})
+    for hold in rows.holds:
+        if hold.id in facts and facts[hold.id] != decisive_digest(hold.facts):
+            return f"what was found, by its hold {hold.id} about step {hold.step}, is not as its journal says"
+    return ""
 
 
 def folded_record(operation_id: str, lines: list[EntryRow]) -> record.Operation:

@@ -10,6 +10,8 @@ destination itself, until it is settled. So the answer rests on what the journal
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -21,6 +23,18 @@ SAY_THAT_IT_HAPPENED = frozenset({HoldReason.DISPUTED, HoldReason.RECORD_DIFFERS
 # In a hold's facts: a record with our identity was found, without a reference.
 FOUND_UNNAMED = "found_unnamed"
 _UNNAMED = "a record without a reference"
+# What is decided by among a hold's facts: here, by answers that choose among records, and by plans that rest on them. All
+# others are shown alone.
+DECISIVE = (FOUND_UNNAMED, "reference", "references", "candidates", "taken_by")
+
+
+def decisive_digest(facts: Mapping[str, Any]) -> str:
+    """SHA-256, in hex, of what is decided by among a hold's facts; "" where there is none.
+
+    For the journal, without a nonce: it covers references and own ids, which the journal names, and no personal data.
+    """
+    known = {name: facts[name] for name in DECISIVE if name in facts}
+    return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest() if known else ""
 
 
 def named(step: Step) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
 """From a change to the lines of a journal entry, and from the journal back to the state.
 
 `difference` says what a change made of a record, as plain JSON values; `apply` does it again. Folding all entries of an
-operation gives the record that its rows must equal (`manage.py verify_ledger`). The plan (`act`, `act_at`, `send_until`) and
-what only the page shows (`Hold.facts`) are left out: they follow from the rest.
+operation gives the record that its rows must equal (`manage.py verify_ledger`). The plan (`act`, `act_at`, `send_until`)
+follows from the rest and is left out; so is what is known of a hold (`Hold.facts`), of which lines have a digest beside.
 """
 
 from __future__ import annotations

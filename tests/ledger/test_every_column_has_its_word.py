@@ -159,6 +159,7 @@ TAKEN = {
     ("ledger_step", "state"): "'skipped', act = 'none', act_at = NULL, reference = NULL",
     ("ledger_hold", "closed_at"): "now(), closed_by = 'evidence'",
     ("ledger_hold", "reason"): "'too_late'",
+    ("ledger_hold", "facts"): """'{"found_unnamed": true}'""",
     ("ledger_hold", "step_id"): "CASE WHEN step_id IS NOT NULL THEN gen_random_uuid() END",
     ("ledger_hold", "destination_id"): "CASE WHEN destination_id IS NOT NULL THEN gen_random_uuid() END",
     ("ledger_hold", "event_id"): "CASE WHEN event_id IS NOT NULL THEN gen_random_uuid() END",

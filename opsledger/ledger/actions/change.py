@@ -21,6 +21,7 @@ from django.db import IntegrityError, InterfaceError, OperationalError, connecti
 from opsledger.journal.append import Line, append, body
 from opsledger.ledger import assignment, definitions, records
 from opsledger.ledger.actions.early_reports import newly_named
+from opsledger.ledger.actions.hold_lines import facts_told
 from opsledger.ledger.actions.references import belongs_to_one, key_of, references_of
 from opsledger.ledger.approvals import Asked, barred, without_approver
 from opsledger.ledger.records import Loaded
@@ -244,8 +245,8 @@ def _write(writing: list[tuple[Change, Changed]]) -> None:
         if one.quiet and not patch and not one.evidence:
             documents.plans(changed)
             continue
-        given = assignment.told_of(documents.collect(one, changed))
-        line = body({**one.facts, **given, **patch})
+        told = documents.collect(one, changed)
+        line = body({**one.facts, **told, **patch})
         lines.append(Line("operation", changed.loaded.id, one.kind, one.actor, line))
     with connection.wrap_database_errors, connection.connection.pipeline():  # one round trip, in this order
         documents.write()
@@ -265,8 +266,8 @@ class _Documents:
             if (before.act, before.act_at, before.send_until) != (step.act, step.act_at, step.send_until):
                 self.rows["steps"].append(_step_row(changed, step))
 
-    def collect(self, one: Change, changed: Changed) -> list[dict[str, Any]]:
-        """Every row of one change. Returns those of the holds that it opens."""
+    def collect(self, one: Change, changed: Changed) -> dict[str, Any]:
+        """Every row of one change. Returns what its line tells of the holds that it opens or changes."""
         before, after = changed.loaded.record, changed.after
         self.rows["operations"].append(_operation_row(changed))
         for step in after.steps:
@@ -367,10 +368,11 @@ class _Documents:
             elif known[attempt.id] != attempt or seen:
                 self.rows["attempts"].append(row)
 
-    def _holds(self, one: Change, changed: Changed) -> list[dict[str, Any]]:
+    def _holds(self, one: Change, changed: Changed) -> dict[str, Any]:
         old = {hold.id: hold for hold in changed.loaded.record.holds}
         new = {hold.id: hold for hold in changed.after.holds}
         steps_with_new = {hold.step for hold_id, hold in new.items() if hold_id not in old}
+        learnt = []
         for hold_id, hold in old.items():
             if hold_id not in new:
                 closed_by = one.closed_by
@@ -380,10 +382,11 @@ class _Documents:
                     {"id": hold_id, "closed_by": closed_by, "answer": one.answer}
                 )
             elif new[hold_id].facts != hold.facts:
-                self.rows["changed_holds"].append({"id": hold_id, "facts": _text(new[hold_id].facts)})
+                learnt.append({"id": hold_id, "facts": _text(new[hold_id].facts)})
         opened = [hold_row(changed, hold) for hold_id, hold in new.items() if hold_id not in old]
+        self.rows["changed_holds"] += learnt
         self.rows["new_holds"] += opened
-        return opened
+        return {**assignment.told_of(opened), **facts_told([*learnt, *opened])}
 
     def write(self) -> None:
         with connection.cursor() as cursor:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
 from opsledger.journal.append import Line, body
 from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.models import Hold
+from opsledger.rules.absence import decisive_digest
 from opsledger.rules.states import HoldReason
 
 # Questions that concern others than whoever has the hold; the sweep tells these, whoever got it first.
@@ -43,6 +45,14 @@ def line_of_hold(
         return Line("destination", destination_id, kind, actor, line)
     assert event_id is not None
     return Line("event", event_id, kind, actor, line)
+
+
+def facts_told(hold_rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """For a journal line that opens holds about steps, or changes what is known of them: by the hold's id, the digest of
+    what is decided by among its facts. `verify_ledger` compares it with the newest line that has one; lines of before
+    these digests have none."""
+    told = {row["id"]: decisive_digest(json.loads(row["facts"])) for row in hold_rows}
+    return {"hold_facts": told} if told else {}
 
 
 def line_on_subject(hold: Hold, kind: str, by: By, facts: Mapping[str, Any]) -> Line:

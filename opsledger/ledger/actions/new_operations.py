@@ -16,6 +16,7 @@ from uuid import UUID
 from opsledger.journal.append import body
 from opsledger.ledger import definitions, rendering
 from opsledger.ledger.actions.change import Changed, hold_row
+from opsledger.ledger.actions.hold_lines import facts_told
 from opsledger.ledger.assignment import told_of
 from opsledger.ledger.records import Loaded
 from opsledger.ledger.rendering import Outgoing
@@ -150,7 +151,7 @@ def row_of(one: NewOperation, loaded: Loaded) -> Row:
         event_id=one.event_id,
         replaces=one.replaces,
         params=params,
-        line=first_line(one, loaded.record, digest.hex(), told_of(holds)),
+        line=first_line(one, loaded.record, digest.hex(), {**told_of(holds), **facts_told(holds)}),
         steps=tuple(_new_step(loaded, step) for step in loaded.record.steps),
         holds=tuple(holds),
     )
