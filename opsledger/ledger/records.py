@@ -35,13 +35,14 @@ SELECT s.id, s.operation_id, s.number, s.name, s.identity, s.destination_id, s.d
        s.final_waived, s.never_known, s.go_on_after, nullif(s.not_ours, '[]') AS not_ours, s.integrity_alarm,
        s.record_changed, s.answered_with_error, s.approval_needed, s.act, s.act_at, s.send_until,
        s.content_number, s.approved_digest, s.approved_until, s.resend_asked, s.look_applies,
-       coalesce(r.enabled, false) AS recovers,
+       coalesce(r.enabled, false) AS recovers, d.current_id AS newest_version_id,
        CASE WHEN s.revision > 1 THEN (SELECT v.params FROM ledger_revision v
              WHERE v.step_id = s.id AND v.number = s.revision) END AS revised,
        CASE WHEN s.content_number IS NOT NULL THEN (SELECT v.body FROM ledger_operation o JOIN ledger_contentversion v
              ON v.of_id = o.content_id AND v.number = s.content_number WHERE o.id = s.operation_id) END AS content
   FROM ledger_step s
   LEFT JOIN ledger_recovery r ON r.destination_id = s.destination_id AND r.action = s.action
+  LEFT JOIN ledger_definition d ON d.id = s.destination_id
  WHERE s.operation_id = ANY(%s::uuid[]) ORDER BY s.operation_id, s.number
 """
 _ATTEMPTS = """
@@ -75,6 +76,7 @@ class Loaded:
     identities: dict[int, str] = field(default_factory=dict)
     destination_ids: dict[int, UUID] = field(default_factory=dict)
     destination_version_ids: dict[int, UUID] = field(default_factory=dict)
+    newest_version_ids: dict[int, UUID] = field(default_factory=dict)  # of the same destinations, by now
     policies: dict[int, Policy] = field(default_factory=dict)
     content_id: UUID | None = None
     content_target: int | None = None  # the number of the version that its content is at
@@ -118,6 +120,7 @@ def _load(operation_ids: Iterable[UUID], *, locked: bool) -> dict[UUID, Loaded]:
         whole.identities[row.number] = rendering.identity_of(row.identity, whole.id, row.number)
         whole.destination_ids[row.number] = row.destination_id
         whole.destination_version_ids[row.number] = row.destination_version_id
+        whole.newest_version_ids[row.number] = row.newest_version_id or row.destination_version_id
         if row.revised is not None:
             whole.revised[row.number] = row.revised
         if row.content is not None:

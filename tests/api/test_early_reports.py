@@ -14,10 +14,11 @@ from django.db import transaction
 from test_holds import settle
 from test_references import MORE
 
+from opsledger.api import hooks
 from opsledger.journal.models import Entry
 from opsledger.ledger.actions.change import Change, NewEvidence, change_here
 from opsledger.ledger.actions.claim import claim_sends
-from opsledger.ledger.actions.definitions import load
+from opsledger.ledger.actions.definitions import forget_current, load
 from opsledger.ledger.actions.evidence import forget_reporting, record_event_report_here
 from opsledger.ledger.actions.ordinary import record_replies
 from opsledger.ledger.actions.record import Sent
@@ -159,6 +160,65 @@ def test_what_names_the_step_of_somebody_else_is_not_kept_for_its_reference(worl
     assert not EarlyReport.objects.exists()
 
 
+# By another version of the definition than the step was recorded with
+
+
+REPORT = 'report = { source = "shop", identity = "data.step", reference = "data.message" }'
+FINAL = 'final_effect = { by = "report", deadline_seconds = 3600 }\n'
+BY_IDENTITY = DEFINITIONS.replace(REPORT, REPORT.replace(', reference = "data.message"', ""))
+BY_ANOTHER_FIELD = DEFINITIONS.replace(REPORT, REPORT.replace("data.message", "data.id"))
+NO_FINAL_EFFECT = DEFINITIONS.replace(f"{FINAL}{REPORT}", "")
+
+
+def loads(world: World, text: str) -> None:
+    load(world.cast.launch.pk, read(text), actor="command:test")
+    forget_current()
+    hooks.forget()
+    forget_reporting()
+
+
+@pytest.mark.parametrize("quick", [True, False], ids=["before the reply", "after it"])
+@pytest.mark.parametrize(
+    ("recorded_with", "newest", "expected"),
+    [
+        (BY_IDENTITY, DEFINITIONS, "failed"),
+        (BY_ANOTHER_FIELD, DEFINITIONS, "failed"),
+        (NO_FINAL_EFFECT, DEFINITIONS, "accepted"),
+        (DEFINITIONS, BY_IDENTITY, "accepted"),
+        (DEFINITIONS, BY_ANOTHER_FIELD, "accepted"),
+        (DEFINITIONS, NO_FINAL_EFFECT, "accepted"),
+    ],
+    ids=["by reference now", "by another field now", "a final effect now", "by identity now", "not by it now",
+         "no final effect now"],
+)  # fmt: skip
+def test_events_are_read_by_the_newest_definition_whenever_they_come(
+    world: World, quick: bool, recorded_with: str, newest: str, expected: str
+) -> None:
+    loads(world, recorded_with)
+    attempt = claim(world)
+    loads(world, newest)
+
+    if quick:
+        tell(1, "bounced")
+    by_reply(world, attempt)
+    if not quick:
+        tell(1, "bounced")
+
+    assert (state(), EarlyReport.objects.count()) == (expected, 0)
+    evidence = Evidence.objects.filter(kind="report")
+    assert evidence.count() == (newest == DEFINITIONS)
+
+
+def test_what_was_kept_is_heard_although_the_newest_definition_tells_of_nothing(world: World) -> None:
+    attempt = claim(world)
+    tell(1, "bounced")
+    loads(world, NO_FINAL_EFFECT)
+
+    by_reply(world, attempt)
+
+    assert (state(), EarlyReport.objects.count()) == ("failed", 0)
+
+
 # Of records that steps share
 
 
@@ -246,15 +306,21 @@ def test_a_reply_that_crosses_the_event_hears_it(live_world: World) -> None:
 
 
 @pytest.mark.parametrize("told", [True, False], ids=["told before", "not told"])
-def test_a_reply_that_confirms_what_events_tell_of_is_no_ordinary_one(live_world: World, told: bool) -> None:
+@pytest.mark.parametrize("older", [True, False], ids=["by the newest definition", "by its own"])
+def test_a_reply_that_confirms_what_events_tell_of_is_no_ordinary_one(
+    live_world: World, told: bool, older: bool
+) -> None:
     """The short way looks at nothing that came before."""
     text = DEFINITIONS.replace('[destination.mail.actions.tell.reply]\nreference = "id"\naccepts_only = true',
                                '[destination.mail.actions.tell.reply]\nreference = "id"')  # fmt: skip
     text = text.replace('action = "tell"\nperformer = "automation"', 'action = "tell"')
     assert text.count("accepts_only") < DEFINITIONS.count("accepts_only")
-    load(live_world.cast.launch.pk, read(text), actor="command:test")
-    forget_reporting()
+    if older:
+        loads(live_world, text.replace(', reference = "data.message"', ""))
+    else:
+        loads(live_world, text)
     live_world.record("order:1", "told")
+    loads(live_world, text)
     (claimed,) = claim_sends(1, worker="w")
     if told:
         tell(1, "bounced")

@@ -65,6 +65,7 @@ class ClaimedSend(NamedTuple):
     idempotency_key: str
     digest: str  # of the request's row; compared again with the bytes at the moment of sending
     destination_failing: bool  # its last sends were not answered; a good reply is news
+    newest_version_id: UUID  # of its destination's definition, when it was claimed
     plain: Plain | None = None  # None where something out of the ordinary has happened to the operation
 
 

@@ -56,24 +56,34 @@ class NewlyNamed:
 
 
 def newly_named(loaded: Loaded, after: Operation) -> list[NewlyNamed]:
-    """Those whose final effect events tell by the reference; nothing is asked of the database."""
+    """Those whose final effect events tell by the reference; nothing is asked of the database.
+
+    Events are read, and what names nobody is kept, by the newest definition, so it is asked here too, and not the step's own
+    alone: the same report counts before the reply as after it. By its own one what was kept before the newest is heard.
+    """
     found = []
     for step in after.steps:
         reference = step.reference
         if reference is None or reference == loaded.record.step(step.number).reference or not step.attempts:
             continue
-        version_id = loaded.destination_version_ids[step.number]
-        if is_told_of(version_id, step.action):
+        own, newest = (
+            loaded.destination_version_ids[step.number],
+            loaded.newest_version_ids[step.number],
+        )
+        if is_told_of(own, step.action) or is_told_of(newest, step.action):
             named = Named(loaded.destination_ids[step.number], step.action, reference)
             found.append(NewlyNamed(loaded.step_ids[step.number], named, step.attempts[0].opened_at))
     return found
 
 
 def is_told_of(destination_version_id: UUID, action: str) -> bool:
-    """Whether events tell the final effect of this action, and name its record by the reference."""
-    known = definitions.destination(destination_version_id).actions[action]
+    """Whether events tell the final effect of this action, and name its record by the reference, by this version."""
+    known = definitions.destination(destination_version_id).actions.get(action)
     return (
-        known.report is not None and known.report.reference != "" and known.profile.final_effect is not None
+        known is not None
+        and known.report is not None
+        and known.report.reference != ""
+        and known.profile.final_effect is not None
     )
 
 

@@ -93,7 +93,7 @@ def _key(reference: str | None, pattern: _Pattern) -> str | None:
 def _row(claimed: ClaimedSend, sent: Sent) -> dict[str, Any] | None:
     """What is written of one reply; None where only the rules can tell."""
     plain, finding = claimed.plain, sent.finding
-    if plain is None or not _is_ordinary(sent):
+    if plain is None or not _is_ordinary(sent) or is_told_of(claimed.newest_version_id, claimed.action):
         return None
     kind = _Kind(
         plain.workflow_version_id,

@@ -22,9 +22,10 @@ WITH asked AS MATERIALIZED (
     SELECT x.* FROM asked, json_to_recordset(asked.room)
                                 AS x(destination_id uuid, count integer, failing boolean, trial_at timestamptz)
 ), open AS MATERIALIZED (
-    SELECT room.destination_id, room.count
+    SELECT room.destination_id, room.count, n.current_id AS newest_version_id
       FROM room
       JOIN ledger_destination d ON d.definition_id = room.destination_id
+      JOIN ledger_definition n ON n.id = room.destination_id
       JOIN ledger_sendingswitch w ON w.sending
      WHERE d.paused_at IS NULL AND d.access_refused_at IS NULL
        AND (d.circuit_opened_at IS NULL OR d.circuit_trial_at = room.trial_at)
@@ -129,6 +130,7 @@ WITH asked AS MATERIALIZED (
              FROM (SELECT * FROM ledger_step s WHERE s.operation_id = o.id ORDER BY s.number) s) steps
      WHERE o.state = 'running' AND NOT o.cancelled AND o.not_after IS NULL AND o.content_id IS NULL AND steps.are_plain
 )
-SELECT sent.*, room.failing, plain.version, plain.team_id, plain.operation_text_id, plain.workflow_version_id, plain.params, plain.step_ids,
+SELECT sent.*, room.failing, open.newest_version_id, plain.version, plain.team_id, plain.operation_text_id, plain.workflow_version_id, plain.params, plain.step_ids,
        plain.destination_version_ids, plain.identities, plain.step_references
-  FROM sent JOIN room ON room.destination_id = sent.destination_id LEFT JOIN plain ON plain.id = sent.operation_id
+  FROM sent JOIN room ON room.destination_id = sent.destination_id JOIN open ON open.destination_id = sent.destination_id
+  LEFT JOIN plain ON plain.id = sent.operation_id
