@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from io import StringIO
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import connection
 
 from opsledger.engine import sweep
 from opsledger.ledger.actions import content
 from opsledger.ledger.actions.open import Opened
-from opsledger.ledger.models import Content, Hold, Operation, Step
+from opsledger.ledger.models import Attempt, Content, Destination, Hold, Operation, Step
+from opsledger.ledger.queries.readiness import figures
 from tests.desk import LETTER, Desk
-from tests.replaying import rejected
+from tests.replaying import effects, rejected
 
 ANOTHER = {"fields": LETTER | {"subject": "Another subject"}}
 
@@ -85,3 +91,68 @@ def test_a_version_that_comes_meanwhile_begins_from_the_beginning(desk: Desk, br
 
     assert [shown(one) for one in (broken, other)] == [3, 3]
     assert not Content.objects.get().moving
+
+
+# What is claimed all the same: a claim reads no record
+
+
+@pytest.fixture
+def sent_once(desk: Desk) -> Opened:
+    """Sent, and its reply can't be recorded."""
+    opened = desk.open("classic_follow_up")
+    make_unreadable(opened)
+    desk.send()
+    assert (desk.step(opened).state, effects(desk, opened)) == ("in_flight", 1)
+    return opened
+
+
+@contextmanager
+def lease_ended() -> Iterator[None]:
+    """As if the time had passed. The attempt's own lease is in the journal, and is put back."""
+    attempt = Attempt.objects.get(step__state="in_flight")
+    past = attempt.opened_at + timedelta(microseconds=1)
+    Step.objects.filter(pk=attempt.step_id).update(act_at=past)
+    Attempt.objects.filter(pk=attempt.pk).update(lease_ends_at=past)
+    yield
+    Attempt.objects.filter(pk=attempt.pk).update(lease_ends_at=attempt.lease_ends_at)
+
+
+def test_it_takes_the_room_of_others_until_its_lease_ends_and_no_longer(
+    desk: Desk, sent_once: Opened
+) -> None:
+    Destination.objects.update(in_flight_max=1)
+    other = desk.open("classic_follow_up")
+
+    Destination.objects.update(send_tokens=5.0)  # no waiting for the destination's rate
+    desk.send()
+    assert (desk.step(other).state, effects(desk, other)) == ("ready", 0)
+    with lease_ended():
+        Destination.objects.update(send_tokens=5.0)
+        desk.send()
+
+    assert (desk.step(other).state, effects(desk, other)) == ("confirmed", 1)
+    assert (desk.step(sent_once).state, effects(desk, sent_once)) == ("in_flight", 1)
+
+
+def test_it_is_named_and_shows_in_the_figures_until_it_can_be_read(
+    desk: Desk, sent_once: Opened, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.clear()
+
+    with lease_ended():
+        desk.sweep()
+
+    assert [one.levelno for one in caplog.records if str(sent_once.id) in one.getMessage()] == [logging.ERROR]
+    assert figures().due_steps["lease"] == 1
+    said = StringIO()
+    with pytest.raises(CommandError):
+        call_command("verify_ledger", stdout=StringIO(), stderr=said)
+    assert str(sent_once.id) in said.getvalue()
+
+    make_unreadable(sent_once, again=True)
+    with lease_ended():
+        desk.sweep()
+
+    assert (desk.step(sent_once).state, effects(desk, sent_once)) == ("unknown", 1)
+    assert "lease" not in figures().due_steps
+    call_command("verify_ledger", stdout=StringIO(), stderr=StringIO())

@@ -1,6 +1,7 @@
 -- How many sends each destination may be given now: its rate (a bucket that holds one second's worth) and its limit in
 -- flight. A clock that was set back fills no bucket and empties none. While its circuit is open one step may try it now and
 -- then; `circuit_trial_at` is then the name of this trial. What is taken here and not used is given back.
+-- What has outlived its lease is in flight no more, also where nobody can record that (docs/operating.md).
 -- Whether anything may be sent at all is asked here so that nothing is taken in vain; claim_sends.sql decides it.
 -- A statement of its own, so that its rows are locked for a moment only, in the order of their ids (else two claims over
 -- several destinations block each other). Its commit does not wait for the disk: a server that crashes forgets at most how
@@ -20,7 +21,7 @@ WITH locked AS MATERIALIZED (
            least(greatest(d.sends_per_second, 1.0),
                  d.send_tokens + d.sends_per_second * greatest(extract(epoch FROM now() - d.tokens_at), 0)) AS tokens,
            d.in_flight_max - (SELECT count(*) FROM ledger_step f
-                               WHERE f.destination_id = d.definition_id AND f.state = 'in_flight') AS free,
+                               WHERE f.destination_id = d.definition_id AND f.state = 'in_flight' AND f.act_at > now()) AS free,
            CASE WHEN d.circuit_opened_at IS NULL THEN %(limit)s ELSE 1 END AS most
       FROM locked d
 ), given AS (
