@@ -104,10 +104,7 @@ def _difference(
     patch = fold.difference(folded, rows.record) or fold.difference(rows.record, folded)
     if patch:
         return f"its rows differ from its journal: {json.dumps(patch, sort_keys=True)}"
-    why = _hold_difference(rows.record, told)
-    if why:
-        return why
-    return verify_recorded.difference(recorded, rows, lines, told)
+    return _hold_difference(rows.record, told) or verify_recorded.difference(recorded, rows, lines, told)
 
 
 def _hold_difference(rows: record.Operation, told: list[Any]) -> str:
