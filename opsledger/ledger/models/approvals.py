@@ -17,7 +17,7 @@ class Revision(models.Model):
         MOVED = "moved"  # to another content version, or back to an approved request; the version's approval covers it
         REVISED = "revised"  # by a person's answer to a hold; it is approved by itself
 
-    step = models.ForeignKey(Step, on_delete=models.PROTECT, related_name="revisions")
+    step = models.ForeignKey(Step, on_delete=models.PROTECT, related_name="revisions", db_index=False)
     number = models.SmallIntegerField()
     kind = models.TextField(choices=Kind)
     params = models.TextField(default="{}")  # canonical JSON: those that differ from the operation's own
@@ -43,9 +43,13 @@ class Approval(models.Model):
     """One decision of one person: over a content version and all that waited for it, or over one revision."""
 
     id = models.UUIDField(primary_key=True, default=new_id)
-    team = models.ForeignKey(Team, on_delete=models.PROTECT)
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, db_index=False)
     content_version = models.ForeignKey(
-        ContentVersion, null=True, on_delete=models.PROTECT, related_name="approvals"
+        ContentVersion,
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="approvals",
+        db_index=False,
     )
     step = models.ForeignKey(Step, null=True, on_delete=models.PROTECT, related_name="approvals")
     revision = models.SmallIntegerField(null=True)
@@ -120,7 +124,7 @@ class ApprovedRequest(models.Model):
     """One request that an approval covers. At most one is live for a revision; every change of it makes it void."""
 
     approval = models.ForeignKey(Approval, on_delete=models.PROTECT, related_name="requests")
-    step = models.ForeignKey(Step, on_delete=models.PROTECT, related_name="approved_requests")
+    step = models.ForeignKey(Step, on_delete=models.PROTECT, related_name="approved_requests", db_index=False)
     revision = models.SmallIntegerField()
     request_digest = models.TextField()  # with the key left out, in hex
     approved_until = models.DateTimeField()

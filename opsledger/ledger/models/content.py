@@ -17,7 +17,7 @@ class Content(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=new_id)
-    team = models.ForeignKey(Team, on_delete=models.PROTECT)
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, db_index=False)
     content_id = models.TextField()  # the caller's own, byte-exact
     workflow = models.ForeignKey(Definition, on_delete=models.PROTECT, related_name="+")
     latest_number = models.IntegerField(default=0)
@@ -47,7 +47,7 @@ class ContentVersion(models.Model):
     """Immutable content with number, author, digest and approval. A trigger refuses changes of all but the decision."""
 
     id = models.UUIDField(primary_key=True, default=new_id)
-    team = models.ForeignKey(Team, on_delete=models.PROTECT)
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, db_index=False)
     of = models.ForeignKey(Content, on_delete=models.PROTECT, related_name="versions")
     content_id = models.TextField()
     workflow = models.ForeignKey(Definition, on_delete=models.PROTECT, related_name="+")

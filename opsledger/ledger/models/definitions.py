@@ -14,7 +14,7 @@ class Definition(models.Model):
         WORKFLOW = "workflow"
 
     id = models.UUIDField(primary_key=True, default=new_id)
-    team = models.ForeignKey(Team, on_delete=models.PROTECT)
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, db_index=False)
     kind = models.TextField(choices=Kind)
     slug = models.TextField()
     # the newest version; what has started keeps the one that it started with
@@ -38,7 +38,9 @@ class DefinitionVersion(models.Model):
     """Immutable: a trigger refuses changes."""
 
     id = models.UUIDField(primary_key=True, default=new_id)
-    definition = models.ForeignKey(Definition, on_delete=models.PROTECT, related_name="versions")
+    definition = models.ForeignKey(
+        Definition, on_delete=models.PROTECT, related_name="versions", db_index=False
+    )
     number = models.IntegerField()
     digest = models.BinaryField(max_length=32)
     body = models.TextField()  # canonical JSON

@@ -13,7 +13,7 @@ from opsledger.ledger.models.definitions import Definition
 
 class Destination(models.Model):
     definition = models.OneToOneField(Definition, primary_key=True, on_delete=models.PROTECT)
-    team = models.ForeignKey(Team, on_delete=models.PROTECT)
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, db_index=False)
     slug = models.TextField()
     version = models.IntegerField(default=1)
     # Nothing is sent while any of these is set; each has one open hold.
@@ -44,7 +44,9 @@ class Destination(models.Model):
 class Recovery(models.Model):
     """Automatic recovery of one action at one destination: off unless an owner turned it on."""
 
-    destination = models.ForeignKey(Destination, on_delete=models.CASCADE, related_name="recoveries")
+    destination = models.ForeignKey(
+        Destination, on_delete=models.CASCADE, related_name="recoveries", db_index=False
+    )
     action = models.TextField()
     enabled = models.BooleanField(default=False)
     drilled = models.BooleanField(default=False)  # False while enabled: shown as *not drilled*

@@ -11,7 +11,7 @@ from opsledger.lib.ids import new_id
 class RawBody(models.Model):
     """The bytes of a delivery exactly as received, kept once per digest and source."""
 
-    source = models.ForeignKey(Definition, on_delete=models.PROTECT, related_name="+")
+    source = models.ForeignKey(Definition, on_delete=models.PROTECT, related_name="+", db_index=False)
     digest = models.BinaryField(max_length=32)
     content = models.BinaryField()
     content_type = models.TextField()
@@ -28,8 +28,8 @@ class RawBody(models.Model):
 
 class Event(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id)
-    team = models.ForeignKey(Team, on_delete=models.PROTECT)
-    source = models.ForeignKey(Definition, on_delete=models.PROTECT, related_name="+")
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, db_index=False)
+    source = models.ForeignKey(Definition, on_delete=models.PROTECT, related_name="+", db_index=False)
     source_version = models.ForeignKey(DefinitionVersion, on_delete=models.PROTECT, related_name="+")
     event_id = models.TextField()  # the source's own, byte-exact
     event_key = models.BinaryField(max_length=32)  # digest of it: ids may be longer than an index row

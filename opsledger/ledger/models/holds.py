@@ -27,7 +27,9 @@ class Hold(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id)
     team = models.ForeignKey(Team, on_delete=models.PROTECT)
-    operation = models.ForeignKey(Operation, null=True, on_delete=models.PROTECT, related_name="holds")
+    operation = models.ForeignKey(
+        Operation, null=True, on_delete=models.PROTECT, related_name="holds", db_index=False
+    )
     step = models.ForeignKey(Step, null=True, on_delete=models.PROTECT, related_name="holds")
     destination = models.ForeignKey(Destination, null=True, on_delete=models.PROTECT, related_name="holds")
     event = models.ForeignKey(Event, null=True, on_delete=models.PROTECT, related_name="holds")

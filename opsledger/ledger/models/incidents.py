@@ -15,7 +15,7 @@ from opsledger.rules.states import HoldReason
 
 class Incident(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id)
-    team = models.ForeignKey(Team, on_delete=models.PROTECT)
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, db_index=False)
     destination_slug = models.TextField()
     action = models.TextField()
     reason = models.TextField()
@@ -46,7 +46,7 @@ class Incident(models.Model):
 class IncidentAct(models.Model):
     """The last time a person did something about an incident, and the newest hold that they had before them then."""
 
-    incident = models.ForeignKey(Incident, on_delete=models.PROTECT, related_name="acts")
+    incident = models.ForeignKey(Incident, on_delete=models.PROTECT, related_name="acts", db_index=False)
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     acted_at = models.DateTimeField()
     newest_hold = models.UUIDField()  # later ids are new since

@@ -128,7 +128,9 @@ class OperationParams(models.Model):
 class OperationEvent(models.Model):
     """The events of an operation: the first one, and those of the same action that came later."""
 
-    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="event_links")
+    operation = models.ForeignKey(
+        Operation, on_delete=models.PROTECT, related_name="event_links", db_index=False
+    )
     event = models.ForeignKey(Event, on_delete=models.PROTECT, related_name="operation_links")
     added_at = models.DateTimeField()
     # a delivery of the event asked for this operation, which somebody else had recorded

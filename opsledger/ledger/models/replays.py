@@ -26,7 +26,7 @@ _OPEN_ITEMS = sorted(state.value for state in OPEN_ITEMS)
 
 class Replay(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id)  # chosen when it was planned
-    team = models.ForeignKey(Team, on_delete=models.PROTECT)
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, db_index=False)
     name = models.TextField()
     scope = models.TextField()  # what was asked for, in words
     reason = models.TextField()  # JSON: where the journal keeps the text, and its digest
