@@ -121,20 +121,8 @@ def test_what_is_found_is_told_with_its_line() -> None:
 
 # A language that is only brackets
 
-PAGES = [
-    "/",
-    "/views/",
-    "/approvals/",
-    "/replays/",
-    "/operations/",
-    "/destinations/",
-    "/audit/",
-    "/settings/profile/",
-    "/settings/people/",
-    "/settings/tokens/",
-    "/settings/rules/",
-    "the operation",
-]
+# test_pages_in_brackets reads all of them; here it is seen that English stays as it was.
+PAGES = ["/", "/destinations/", "the operation"]
 # What a template says by itself, whatever is on file.
 OWN_TEXT = re.compile(
     r'<th scope="col"[^>]*>([^<]+)</th>|class="skip"[^>]*>([^<]+)<|<section aria-label="([^"]+)" data-keys'

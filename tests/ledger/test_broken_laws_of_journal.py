@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from io import StringIO
-
 import psycopg
 import pytest
-from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 
 from opsledger.engine.management.commands import verify_ledger
@@ -15,15 +12,7 @@ from opsledger.journal.models import VerifyCheckpoint
 from opsledger.journal.verify import FIRST, LAST, chains
 from opsledger.ledger.actions.open import Opened
 from tests.desk import Desk
-
-
-def verify(*options: str) -> str:
-    out, err = StringIO(), StringIO()
-    try:
-        call_command("verify_ledger", *options, stdout=out, stderr=err)
-    except CommandError as why:
-        return f"{err.getvalue()}{why}"
-    return ""
+from tests.proof import faults_found
 
 
 def sql(statement: str, *values: object) -> int:
@@ -36,7 +25,7 @@ def sql(statement: str, *values: object) -> int:
 def test_a_line_that_was_put_behind_a_chains_head_is_found(desk: Desk, forged: str) -> None:
     """The application's role may insert; what it inserts beside the chain is no part of it."""
     opened, neighbour = desk.open(), desk.open()
-    assert verify() == ""
+    assert faults_found() == ""
 
     sql(
         "INSERT INTO journal_entry (subject_id, seq, subject_kind, at, kind, actor, body, hash)"
@@ -46,7 +35,7 @@ def test_a_line_that_was_put_behind_a_chains_head_is_found(desk: Desk, forged: s
         opened.id,
     )
 
-    said = verify()
+    said = faults_found()
     assert str(opened.id) in said
     assert str(neighbour.id) not in said
 
@@ -77,7 +66,7 @@ def reasoned(desk: Desk) -> Opened:
                 )
             ]
         )
-    assert verify() == ""
+    assert faults_found() == ""
     return opened
 
 
@@ -96,13 +85,13 @@ def test_a_reason_that_is_not_what_was_written_is_found(
     with psycopg.connect(database_urls.superuser, autocommit=True) as superuser:  # type: ignore[attr-defined]
         superuser.execute(statement, [text])
 
-    assert str(reasoned.id) in verify()
+    assert str(reasoned.id) in faults_found()
 
 
 def test_erased_texts_are_no_fault(reasoned: Opened) -> None:
     sql("UPDATE journal_text SET text = NULL, nonce = NULL, erased_at = now()")
 
-    assert verify() == ""
+    assert faults_found() == ""
 
 
 def test_a_run_that_goes_on_forgets_no_fault_that_was_found_before(desk: Desk, database_urls: object) -> None:
@@ -117,4 +106,4 @@ def test_a_run_that_goes_on_forgets_no_fault_that_was_found_before(desk: Desk, d
     verify_ledger.verify_range(FIRST, LAST, None, resume=False)
     VerifyCheckpoint.objects.update(finished_at=None)
 
-    assert str(broken.id) in verify("--resume")
+    assert str(broken.id) in faults_found("--resume")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from io import StringIO
 
 import psycopg
 import pytest
-from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, models, transaction
 from django.utils import timezone
 from psycopg import sql
@@ -28,6 +26,7 @@ from tests.console.scenes import Scenes
 from tests.content_cast import make_cast
 from tests.desk import AUTOMATION, Desk, params, step_identity, turn_recovery
 from tests.ledger.test_what_the_database_refuses import MODELS, triggers
+from tests.proof import faults_found
 
 REFUSING = {
     "refuse_change", "refuse_rewrite", "refuse_move", "refuse_removal", "refuse_shorter_chain", "refuse_other_token",
@@ -95,7 +94,7 @@ def world(desk: Desk) -> Scenes:
     for sending in (False, True):
         switch_sending(sending, reason="a backup is restored", by="command:test")
     turn_recovery("create_task", on=True)
-    assert verify() == ""
+    assert faults_found() == ""
     return scenes
 
 
@@ -106,15 +105,6 @@ def _people(scenes: Scenes) -> None:
     create_token(team=scenes.desk.team, name="flow", scopes=["record", "read"])
     revoke_token(create_token(team=scenes.desk.team, name="former", scopes=["read"]).token)
     deactivate_person(gone)
-
-
-def verify() -> str:
-    err = StringIO()
-    try:
-        call_command("verify_ledger", stdout=StringIO(), stderr=err)
-    except CommandError as why:
-        return f"{err.getvalue()}{why}"
-    return ""
 
 
 # Another value of each type, also where there was none.
@@ -247,7 +237,7 @@ def _is_found(superuser: psycopg.Connection, table: str, column: str, change: st
     superuser.execute(sql.SQL("CREATE TEMP TABLE kept AS TABLE {}").format(name))
     try:
         superuser.execute(f"UPDATE {table} SET {column} = {change}")
-        return verify() != ""
+        return faults_found() != ""
     except (psycopg.errors.IntegrityError, psycopg.errors.DataError):
         return False  # another change is tried
     finally:
@@ -323,7 +313,7 @@ def test_no_damage_ends_a_proof_before_it_has_named_what_it_found(
 ) -> None:
     assert change_by_hand(database_urls, statement) != 0
 
-    said = verify()
+    said = faults_found()
 
     assert "does not hold: " in said
     assert "subjects do not hold" in said

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from io import StringIO
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
 
 from opsledger.ledger.actions import change
 from opsledger.ledger.actions.open import Opened
@@ -18,20 +16,12 @@ from opsledger.rules.facts import FoundRecord
 from tests.by_hand import change_by_hand
 from tests.console.scenes import Scenes
 from tests.desk import Desk, step_identity
+from tests.proof import faults_found
 
 
 @pytest.fixture
 def scenes(desk: Desk) -> Scenes:
     return Scenes(desk)
-
-
-def verify() -> str:
-    err = StringIO()
-    try:
-        call_command("verify_ledger", stdout=StringIO(), stderr=err)
-    except CommandError:
-        return err.getvalue()
-    return ""
 
 
 def hold_of(opened: Opened) -> Hold:
@@ -65,11 +55,11 @@ DECIDING: dict[str, object] = {
 @pytest.mark.parametrize("name", DECIDING)
 def test_a_record_that_nobody_found_is_seen(scenes: Scenes, database_urls: Urls, name: str) -> None:
     opened, neighbour = scenes.unknown(), scenes.unknown()
-    assert verify() == ""
+    assert faults_found() == ""
 
     put(database_urls, opened, {name: DECIDING[name]})
 
-    said = verify()
+    said = faults_found()
     assert str(opened.id) in said and str(hold_of(opened).pk) in said
     assert str(neighbour.id) not in said
 
@@ -98,11 +88,11 @@ def test_a_record_that_was_found_and_is_changed_is_seen(
 ) -> None:
     opened = scene(scenes)
     assert set(facts) <= set(json.loads(hold_of(opened).facts))
-    assert verify() == ""
+    assert faults_found() == ""
 
     put(database_urls, opened, facts)
 
-    assert str(opened.id) in verify()
+    assert str(opened.id) in faults_found()
 
 
 def test_what_is_shown_alone_is_not_compared(scenes: Scenes, database_urls: Urls) -> None:
@@ -110,7 +100,7 @@ def test_what_is_shown_alone_is_not_compared(scenes: Scenes, database_urls: Urls
 
     put(database_urls, opened, {"look_sentence": "Said by hand.", "rows": None})
 
-    assert verify() == ""
+    assert faults_found() == ""
 
 
 def test_a_hold_of_before_the_digests_is_proved_from_its_next_change(
@@ -119,12 +109,12 @@ def test_a_hold_of_before_the_digests_is_proved_from_its_next_change(
     with monkeypatch.context() as before:
         before.setattr(change, "facts_told", lambda rows: {})
         opened = scenes.differs()
-    assert verify() == ""
+    assert faults_found() == ""
     put(database_urls, opened, {"reference": "T-58301"})
-    assert verify() == ""  # nothing tells what it was
+    assert faults_found() == ""  # nothing tells what it was
 
     scenes.look(opened, scenes.record(opened, "T-58302", due_date="2027-02-28"))
-    assert verify() == ""
+    assert faults_found() == ""
     put(database_urls, opened, {"reference": "T-58303"})
 
-    assert str(opened.id) in verify()
+    assert str(opened.id) in faults_found()

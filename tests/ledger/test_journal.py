@@ -8,7 +8,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import call_command
 from django.db import DatabaseError, connection, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,6 +19,7 @@ from opsledger.journal.models import Chain, Entry, ErasableText
 from opsledger.ledger.models import Operation
 from opsledger.lib.ids import new_id
 from tests.desk import Desk
+from tests.proof import faults_found
 
 
 def refused(statement: str) -> str:
@@ -95,15 +96,6 @@ def test_a_state_never_changes_without_a_line_in_the_journal(desk: Desk, stateme
     assert "without a line in the journal" in refused(statement)
 
 
-def verify() -> str:
-    out, err = StringIO(), StringIO()
-    try:
-        call_command("verify_ledger", stdout=out, stderr=err)
-    except CommandError as why:
-        return f"{err.getvalue()}{why}"
-    return ""
-
-
 TAMPERINGS = {
     "an entry's body": "UPDATE journal_entry SET body = replace(body, 'confirmed', 'accepted') WHERE kind = 'attempt_ended'",
     "an entry's time": "UPDATE journal_entry SET at = at + interval '1 second' WHERE seq = 2",
@@ -131,13 +123,13 @@ def test_with_triggers_off_a_change_is_found_and_its_subject_named(
 ) -> None:
     opened = desk.open()
     desk.send()
-    assert verify() == ""
+    assert faults_found() == ""
 
     with psycopg.connect(database_urls.superuser, autocommit=True) as superuser:  # type: ignore[attr-defined]
         superuser.execute("SET session_replication_role = replica")
         superuser.execute(statement)
 
-    said = verify()
+    said = faults_found()
     assert str(opened.id) in said or "definition" in said or "team" in said, said
 
 
@@ -222,7 +214,7 @@ def test_erasing_a_text_leaves_the_chain_whole(desk: Desk) -> None:
             "UPDATE journal_text SET text = NULL, nonce = NULL, erased_at = now() WHERE id = %s", [row.pk]
         )
 
-    assert verify() == ""
+    assert faults_found() == ""
     with (
         pytest.raises(DatabaseError, match="erased_together"),
         transaction.atomic(),
