@@ -22,9 +22,10 @@ from opsledger.destinations.sandbox.client import SandboxControl
 from opsledger.ledger.actions.assignment import NewRule, add_rule
 from opsledger.ledger.actions.deciding import By
 from opsledger.ledger.actions.sending import switch_sending
-from opsledger.ledger.models import Operation
+from opsledger.ledger.models import Operation, SendingSwitch
 
 NAME = "demo automation"
+BY = "command:play_demo"
 
 
 class Command(BaseCommand):
@@ -35,7 +36,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         team = Team.objects.get(slug=TEAM)
         if Operation.objects.filter(team=team).exists():
-            self.stdout.write("The demo was played before; its operations are in the inbox and in the list.")
+            self._go_on()
             return
         sandbox = SandboxControl(os.environ.get("SANDBOX_URL", "http://127.0.0.1:8701"))
         hands = _hands(team)
@@ -43,16 +44,26 @@ class Command(BaseCommand):
         _set_rules(team)
         sandbox.mode(mail_delivery_seconds=4.0)
         # Nothing leaves while the sandbox learns how to treat each request.
-        switch_sending(False, reason="the demo is being laid out", by="command:play_demo")
+        switch_sending(False, reason="the demo is being laid out", by=BY)
         try:
             played = play(doors)
             letters = write_letters(doors, hands.owner)
         finally:
-            switch_sending(True, reason="the demo is laid out", by="command:play_demo")
+            switch_sending(True, reason="the demo is laid out", by=BY)
         interfere(doors, played)
         leave_to_be_approved(doors, letters)
         work(doors, played, hands)
         self.stdout.write(f"{Operation.objects.filter(team=team).count()} operations are under way.")
+
+    def _go_on(self) -> None:
+        """Who was stopped while it laid the demo out has left sending off; what anybody else switched off stays off."""
+        if SendingSwitch.objects.filter(sending=False, changed_by=BY).exists():
+            switch_sending(True, reason="the demo was stopped while it was laid out", by=BY)
+            self.stdout.write(
+                "The demo was stopped while it was laid out. What it had recorded is sent now; nothing more is added."
+            )
+            return
+        self.stdout.write("The demo was played before; its operations are in the inbox and in the list.")
 
 
 def _shop_secret() -> bytes:
@@ -67,7 +78,7 @@ def _set_rules(team: Team) -> None:
         NewRule(people[OPERATOR].pk, destination="mail", reason="delivery_failed"),
     )
     for rule in wanted:
-        add_rule(team.pk, rule, By("command:play_demo", NAME, people[FIRST_OWNER].pk))
+        add_rule(team.pk, rule, By(BY, NAME, people[FIRST_OWNER].pk))
 
 
 def _hands(team: Team) -> Hands:
