@@ -10,7 +10,8 @@ from pathlib import Path
 
 from opsledger.local.options import Options
 
-WEB_WORKERS, WEB_THREADS = 2, 8
+WEB_THREADS = 16  # of each process
+WEB_PROCESSES_MAX = 4
 # Connections that one web process holds at once, idle ones included; more wait in the kernel's queue.
 WEB_CONNECTIONS_MAX = 256
 WORKER_PROCESSES = (
@@ -65,10 +66,16 @@ def _sandbox(state: Path, port: int) -> Program:
     return Program("sandbox", (sys.executable, "-m", module, "--port", str(port), "--state", str(state)))
 
 
+def _web_processes() -> int:
+    """One for each two cores: the database computes as much as they do, and callers of one process share statements."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(max(1, cores // 2), WEB_PROCESSES_MAX)
+
+
 def _web(port: int, shop_secret: Path) -> Program:
     command = [sys.executable, "-m", "granian", "opsledger.wsgi:application", "--interface", "wsgi"]
     command += ["--host", "127.0.0.1", "--port", str(port), "--http", "1", "--no-ws"]
-    command += ["--workers", str(WEB_WORKERS), "--blocking-threads", str(WEB_THREADS)]
+    command += ["--workers", str(_web_processes()), "--blocking-threads", str(WEB_THREADS)]
     command += ["--backpressure", str(WEB_CONNECTIONS_MAX), "--respawn-failed-workers"]
     command += ["--workers-kill-timeout", str(STOP_SECONDS_MAX - 2)]
     # the secret with which the demo's shop signs; made by prepare_demo
