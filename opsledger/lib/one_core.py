@@ -2,7 +2,7 @@
 
 Python computes in one thread of a process at a time. Where its threads are on several cores, each time that one hands over
 to the next wakes another core, which takes several times as long as going on with the next one of the same core. All else
-that a process does, and all other processes, go where the kernel puts them: it moves what may move out of the way of the rest.
+that a process does, and all other processes, go where the kernel puts them: it moves what may move out of the rest's way.
 
 Each process has a core of its own. It holds a socket whose name says which; when it has ended, however it ended, the name is
 free again. A process that finds none free, and a system that has no such calls, stay as they were.
