@@ -97,6 +97,7 @@ class House:
 
     def _environment(self, urls: Urls) -> dict[str, str]:
         return {name: value for name, value in os.environ.items() if not name.startswith("TEST_")} | {
+            "TEST_ROOM": str(self.folder),
             "DATABASE_URL": urls.app,
             "DATABASE_OWNER_URL": urls.owner,
             "DJANGO_SETTINGS_MODULE": "opsledger.settings",

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import median
 from typing import Any
 from uuid import UUID
@@ -22,6 +24,7 @@ django.setup()
 
 import psycopg  # noqa: E402
 from django.conf import settings  # noqa: E402
+from django.core.management import call_command  # noqa: E402
 from django.db import connection, transaction  # noqa: E402
 from django.template.base import Template  # noqa: E402
 from django.test import Client  # noqa: E402
@@ -131,11 +134,20 @@ def _sequential(plan: Any) -> Iterator[str]:
             yield from _sequential(part)
 
 
+def collect_files() -> None:
+    """The files of the pages, collected as a start does, but into a folder of this run: what lies in the checkout may be of
+    an earlier version, or not be there."""
+    settings.STATIC_ROOT = Path(os.environ["TEST_ROOM"]) / "static"
+    settings.STORAGES["staticfiles"] = {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"}
+    call_command("collectstatic", interactive=False, verbosity=0)
+
+
 def main(rounds: int, shown: UUID) -> None:
     settings.ALLOWED_HOSTS.append("testserver")
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)  # as the web (opsledger.wsgi)
     person, team = Person.objects.get(email="owner@bench.example"), Team.objects.get(slug="bench")
+    collect_files()
     client = Client()
     client.force_login(person)
     wanted = inbox.Wanted(team.pk, person.pk)
