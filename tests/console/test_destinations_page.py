@@ -5,17 +5,21 @@ from __future__ import annotations
 import html as markup
 import re
 
+import psycopg
 import pytest
+from django.db import connection
 from people import client_of
 from scenes import Scenes
 
 from opsledger.console.forms import by_person
 from opsledger.journal.models import Entry
 from opsledger.ledger.actions.destinations import record_reachability, settle_resume
+from opsledger.ledger.actions.stops import CLAIM
 from opsledger.ledger.clock import database_now
 from opsledger.ledger.models import Definition, Destination, EarlyReport, Recovery
 from opsledger.ledger.queries.early_reports import SHOWN_MAX
 from opsledger.lib.ids import public
+from opsledger.local.postgres import Urls
 from opsledger.rules.states import HoldReason
 
 
@@ -80,6 +84,26 @@ def form_version(page: str, path: str) -> str:
     found = re.search(rf'action="{path}".*?name="version" value="(\d+)"', page, re.DOTALL)
     assert found
     return found[1]
+
+
+def test_a_pause_says_that_a_claim_from_before_is_still_under_way(
+    scenes: Scenes, database_urls: Urls
+) -> None:
+    client, row = client_of(scenes.owner), Destination.objects.get(slug="crm")
+    path = f"/destinations/{public('dst', row.pk)}/pause"
+    with psycopg.connect(database_urls.app) as worker, connection.cursor() as cursor:
+        worker.execute(CLAIM)
+        cursor.execute("SET lock_timeout = '200ms'")
+        try:
+            response = client.post(
+                path, {"reason": "they are migrating", "version": row.version}, follow=True
+            )
+        finally:
+            cursor.execute("RESET lock_timeout")
+    page = markup.unescape(response.content.decode())
+    alerts = page[page.index('id="alerts"') : page.index('id="toasts"')]
+    assert "Sending to crm is paused. A worker is still at a claim that it began before" in alerts
+    assert Destination.objects.get(pk=row.pk).paused_at is not None
 
 
 def test_a_pause_without_the_version_it_was_decided_on_changes_nothing(scenes: Scenes) -> None:

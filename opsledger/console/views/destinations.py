@@ -172,7 +172,7 @@ def pause(request: ConsoleRequest, destination: str) -> HttpResponse:
     require(request, Permission.PAUSE_DESTINATION)
     reason = request.POST.get("reason", "")
     try:
-        stopped = settle_pause(line.id, version_of(request.POST), reason, by_person(request.user))
+        paused = settle_pause(line.id, version_of(request.POST), reason, by_person(request.user))
     except DestinationChanged:
         changed = _("This destination changed while you were reading. Nothing was done; look at it again.")
         asked = Asked(line.slug, {"reason": reason}, changed=changed, at_card=line.slug)
@@ -184,7 +184,12 @@ def pause(request: ConsoleRequest, destination: str) -> HttpResponse:
         return unprocessable(
             request, TEMPLATE, context_of(request, asked), fragments=FRAGMENTS, fragment="destinations"
         )
-    if stopped:
+    if not paused.seen:
+        still = _(
+            "Sending to %(slug)s is paused. A worker is still at a claim that it began before; what it opens may be sent."
+        )
+        messages.error(request, still % {"slug": line.slug})
+    elif paused.stopped:
         messages.success(request, _("Sending to %(slug)s is paused.") % {"slug": line.slug})
     else:
         messages.info(request, _("%(slug)s was paused already.") % {"slug": line.slug})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -38,11 +38,18 @@ class DestinationChanged(Exception):
     """The decision was made on an older version of the destination; nothing was changed."""
 
 
-def settle_pause(destination_id: UUID, version: int, reason: str, by: By) -> bool:
-    """A person stops sending to a destination. False when it was paused already.
+class Paused(NamedTuple):
+    """What came of pausing a destination, which is paused now."""
 
-    Returns when no claim is under way that has not seen it. What is in flight by then ends as it ends.
-    `version`: of the destination, as it was read; another one by now is DestinationChanged.
+    stopped: bool  # False: it was paused already
+    seen: bool  # by every claim that is under way; False: one that began before may still open a send
+
+
+def settle_pause(destination_id: UUID, version: int, reason: str, by: By) -> Paused:
+    """A person stops sending to a destination.
+
+    Returns when no claim is under way that has not seen it, or when it may wait no longer for one (`stops.py`). What is in
+    flight by then ends as it ends. `version`: of the destination, as it was read; another one by now is DestinationChanged.
     """
     check_reason(reason)
     with transaction.atomic(durable=True):
@@ -51,8 +58,7 @@ def settle_pause(destination_id: UUID, version: int, reason: str, by: By) -> boo
             raise DestinationChanged
         kept: dict[str, object] = {"reason": keep_text(destination_id, reason), "version": version}
         stopped = _stop(destination_id, HoldReason.PAUSED, by.actor, kept)
-    wait_for_claims()
-    return stopped
+    return Paused(stopped, wait_for_claims())
 
 
 def _locked(destination_id: UUID) -> Destination:
