@@ -16,7 +16,7 @@ console = get_wsgi_application()
 from opsledger.api.lane import with_lane  # noqa: E402  needs the applications
 
 application = read_chunked_bodies(with_lane(console))
-if Env().flag("WEB_ON_ONE_CORE", True):
+if Env().flag("WEB_ON_ONE_CORE", False):
     application = on_one_core(application)
 
 # Requests make many objects and few circles, and what is loaded by now stays: looking for circles took a seventh of a batch.

@@ -13,8 +13,8 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -26,25 +26,54 @@ _choosing = threading.Lock()
 _held: list[socket.socket] = []  # until the process ends
 
 
+class _Here(threading.local):
+    """This thread's cores: the one that it keeps to, and those that it had before."""
+
+    asked = False
+    kept: frozenset[int] | None = None
+    before: frozenset[int] = frozenset()
+
+
+_here = _Here()
+
+
 def on_one_core(app: WSGIApplication, *, names: str = NAMES) -> WSGIApplication:
     """Wrap a WSGI application: the first request chooses the process's core, and each thread's first one keeps it there."""
-    here = threading.local()
 
     def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        if not hasattr(here, "kept"):
-            here.kept = True
+        if not _here.asked:
+            _here.asked = True
             _keep_this_thread(names)
         return app(environ, start_response)
 
     return application
 
 
+@contextmanager
+def anywhere() -> Iterator[None]:
+    """For what computes long without Python's one lock, such as the hash of a password: wherever there is room."""
+    kept = _here.kept
+    if kept is None:
+        yield
+        return
+    _move(_here.before)
+    try:
+        yield
+    finally:
+        _move(kept)
+
+
 def _keep_this_thread(names: str) -> None:
     with _choosing:
         core = _core_of_this_process(names)
     if core is not None:
-        with suppress(OSError):  # a system that does not allow it: nothing is lost but speed
-            os.sched_setaffinity(0, {core})
+        _here.before, _here.kept = frozenset(os.sched_getaffinity(0)), frozenset({core})
+        _move(_here.kept)
+
+
+def _move(cores: frozenset[int]) -> None:
+    with suppress(OSError):  # a system that does not allow it: nothing is lost but speed
+        os.sched_setaffinity(0, cores)
 
 
 @cache

@@ -80,7 +80,9 @@ def _web(port: int, shop_secret: Path) -> Program:
     command += ["--workers-kill-timeout", str(STOP_SECONDS_MAX - 2)]
     # the secret with which the demo's shop signs; made by prepare_demo
     secret = {} if "SHOP_WEBHOOK_SECRET" in os.environ else {"SHOP_WEBHOOK_SECRET_FILE": str(shop_secret)}
-    return Program("web", tuple(command), {"PROCESS_KIND": "web", **secret})
+    # the web alone knows who else keeps to a core here: nobody (docs/decisions/0042-one-core.md)
+    kept = {"WEB_ON_ONE_CORE": os.environ.get("WEB_ON_ONE_CORE", "1")}
+    return Program("web", tuple(command), {"PROCESS_KIND": "web", **kept, **secret})
 
 
 def _worker() -> Program:

@@ -90,6 +90,23 @@ def test_one_operation_recorded_by_twenty_callers_with_an_event_each(live_world:
     assert Operation.objects.get().event_count == 20
 
 
+def test_who_waits_too_long_for_a_row_is_told_that_nothing_was_recorded(
+    live_world: World, database_urls: Urls
+) -> None:
+    live_world.record("x", "by_hand")
+    with psycopg.connect(database_urls.superuser) as holder, connection.cursor() as cursor:
+        holder.execute("SELECT 1 FROM ledger_operation WHERE operation_id = 'x' FOR UPDATE")
+        cursor.execute("SET lock_timeout = '200ms'")
+        try:
+            answer = live_world.auto.post("/operations", naming("x", 1))
+        finally:
+            cursor.execute("RESET lock_timeout")
+    assert (answer.status_code, answer.json()["code"]) == (503, "busy")
+    assert "Nothing was recorded" in answer.json()["detail"]
+    assert not Event.objects.exists()
+    assert live_world.auto.post("/operations", naming("x", 1)).status_code == 200
+
+
 # A ring that somebody else makes: another session holds the operation, and wants the event that intake has noted
 
 EVENT = """

@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from django.contrib.auth.hashers import PBKDF2PasswordHasher
 
+from opsledger.accounts.hashing import FreeHasher
 from opsledger.lib import one_core
 from opsledger.lib.one_core import on_one_core
 
@@ -73,6 +75,28 @@ def test_threads_that_answer_keep_to_one_core_and_others_move(names: str) -> Non
     kept = asked_in_a_thread(app, times=2)
     assert len(kept[0]) == 1 and kept == [kept[0]] * 3
     assert os.sched_getaffinity(0) == before
+
+
+@several_cores
+@pytest.mark.parametrize("kept", [True, False], ids=["a thread that keeps to a core", "any other thread"])
+def test_a_password_is_hashed_wherever_there_is_room(
+    names: str, kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[set[int]] = []
+
+    def hashed(*words: object) -> str:
+        found.append(os.sched_getaffinity(0))
+        return ""
+
+    def answer(environ: Any, start: Any) -> list[bytes]:
+        before = os.sched_getaffinity(0)
+        FreeHasher().encode("a password", "salt")
+        assert os.sched_getaffinity(0) == before
+        return []
+
+    monkeypatch.setattr(PBKDF2PasswordHasher, "encode", hashed)
+    asked_in_a_thread(on_one_core(answer, names=names) if kept else answer)
+    assert found == [set(CORES)] * 3
 
 
 @several_cores

@@ -132,7 +132,8 @@ def _taken(opened: Opened) -> Taken:
 def until_it_holds(act: Callable[[], T]) -> T:
     """Begins again, some times, when something that `act` read was changed before it could write; once after a deadlock.
 
-    `act` opens its own transaction and reads everything in it. Busy when that was not enough.
+    `act` opens its own transaction and reads everything in it. Busy when that was not enough, or when it waited for
+    a row as long as this process may.
     """
     gave_way = False
     for _ in range(BEGINNINGS_MAX):
@@ -144,7 +145,10 @@ def until_it_holds(act: Callable[[], T]) -> T:
             if "an_operation_is_replaced_once" not in str(why):
                 raise
         except OperationalError as why:
-            if getattr(why.__cause__, "sqlstate", None) not in _GAVE_WAY:
+            sqlstate = getattr(why.__cause__, "sqlstate", None)
+            if sqlstate == _WAITED_LONG:
+                raise Busy from why
+            if sqlstate not in _GAVE_WAY:
                 raise
             if gave_way:
                 raise Busy from why
@@ -152,6 +156,7 @@ def until_it_holds(act: Callable[[], T]) -> T:
     raise Busy
 
 
+_WAITED_LONG = "55P03"  # for somebody else's row, as long as this process may
 _GAVE_WAY = frozenset({"40P01", "40001"})  # deadlock, serialization failure: rolled back for others to go on
 
 
