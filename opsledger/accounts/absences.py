@@ -21,6 +21,7 @@ from opsledger.journal.append import Line, append, body
 from opsledger.rules.absences import LINKS_MAX, Away, Fault, fault_of, stand_in
 
 ABSENCE_DAYS_MAX = 366
+ABSENCE_AHEAD_DAYS_MAX = 3_660
 # What a deputy must be allowed to do if the absent person is; managing people and definitions is nobody's to take over.
 TAKEN_OVER = tuple(one for one in Permission if one is not Permission.ADMINISTER)
 
@@ -85,8 +86,8 @@ def add_absence(
     """The person is away from `begins_at` up to `ends_at`; the deputy gets meanwhile what would go to them.
 
     1. Locks the team, so that two absences can't make a circle of each other.
-    2. Refused: a span that is over, turned round or longer than a year; a deputy who may do less; an overlap, a circle, or
-       a chain of more than three.
+    2. Refused: a span that is over, turned round, longer than a year or ten years off; a deputy who may do less; an
+       overlap, a circle, or a chain of more than three.
     """
     with transaction.atomic(durable=True):
         Team.objects.select_for_update(no_key=True).get(pk=team.pk)
@@ -124,6 +125,12 @@ def _check_span(begins_at: datetime, ends_at: datetime) -> None:
         raise Refused(
             _("An absence lasts at most %(count)s days. Choose an earlier end.")
             % {"count": ABSENCE_DAYS_MAX},
+            "ends_at",
+        )
+    if ends_at > timezone.now() + timedelta(days=ABSENCE_AHEAD_DAYS_MAX):
+        raise Refused(
+            _("An absence ends within %(count)s days from now. Choose an earlier end.")
+            % {"count": ABSENCE_AHEAD_DAYS_MAX},
             "ends_at",
         )
 

@@ -83,8 +83,8 @@ def test_an_owner_may_stand_in_for_an_operator_but_not_the_other_way(cast: Cast)
 
 @pytest.mark.parametrize(
     ("begins_days", "ends_days"),
-    [(2, 1), (1, 1), (-3, -1), (0, 400)],
-    ids=["turned", "empty", "over", "long"],
+    [(2, 1), (1, 1), (-3, -1), (0, 400), (4_000, 4_003)],
+    ids=["turned", "empty", "over", "long", "far off"],
 )
 def test_a_span_that_makes_no_sense_is_refused(cast: Cast, begins_days: int, ends_days: int) -> None:
     now = timezone.now()

@@ -11,7 +11,7 @@ from people import Cast, client_of, make_cast, person
 from scenes import Scenes
 
 from opsledger.accounts import actions
-from opsledger.accounts.absences import add_absence
+from opsledger.accounts.absences import ABSENCE_AHEAD_DAYS_MAX, add_absence
 from opsledger.accounts.models import Absence, Person
 from opsledger.accounts.roles import Role
 from opsledger.ledger.models import Hold
@@ -50,6 +50,10 @@ def test_times_are_in_the_zone_of_who_enters_them(cast: Cast, maria: Person) -> 
         ({"ends_at": "tomorrow"}, "ends_error"),
         ({"ends_at": "2026-02-31T09:00"}, "ends_error"),
         ({"ends_at": "2001-01-01T09:00"}, "ends_error"),
+        ({"ends_at": "9999-12-31T23:59:59-12:00"}, "ends_error"),
+        ({"begins_at": "9999-12-30T23:00", "ends_at": "9999-12-31T23:00"}, "ends_error"),
+        ({"begins_at": "9999-12-01T00:00:00-12:00", "ends_at": "9999-12-31T23:59:59-12:00"}, "ends_error"),
+        ({"begins_at": "0001-01-01T00:00:00+14:00"}, "begins_error"),
         ({"deputy": ""}, "deputy_error"),
         ({"deputy": "nonsense"}, "deputy_error"),
     ],
@@ -61,6 +65,19 @@ def test_what_can_not_be_is_said_at_its_field(
     assert answer.status_code == 422
     assert f'id="{field}"' in answer.content.decode()
     assert not Absence.objects.exists()
+
+
+def test_the_farthest_absence_is_shown_to_everybody(cast: Cast, maria: Person) -> None:
+    """In the zones at both ends of the day, and with an offset that no zone has."""
+    end = timezone.now() + timedelta(days=ABSENCE_AHEAD_DAYS_MAX - 2)
+    begin = end - timedelta(days=3)
+    typed = form(maria, begins_at=f"{begin:%Y-%m-%dT%H:%M}+23:59", ends_at=f"{end:%Y-%m-%dT%H:%M}-23:59")
+    assert client_of(cast.olga).post(ADD, typed).status_code == 303
+    for zone in ("Pacific/Kiritimati", "Pacific/Pago_Pago"):
+        Person.objects.filter(pk=cast.vera.pk).update(time_zone=zone)
+        page = client_of(Person.objects.get(pk=cast.vera.pk)).get("/settings/away/")
+        assert page.status_code == 200
+        assert "Olga" in page.content.decode()
 
 
 def test_only_an_admin_enters_somebody_elses_absence(cast: Cast, maria: Person) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -98,15 +98,16 @@ def _member(request: ConsoleRequest, text: str) -> Person | None:
 
 
 def _moment(text: str, field: str, *, empty: datetime | None = None) -> datetime:
+    """In UTC. Refused: what is no day and time, and what no day and time in UTC is."""
     if not text and empty is not None:
         return empty
     try:
         found = parse_datetime(text)
-    except ValueError:
-        found = None
-    if found is None:
-        raise Refused(_("Write a day and a time, such as 2026-03-01T09:00."), field)
-    return timezone.make_aware(found) if timezone.is_naive(found) else found
+        if found is not None:
+            return (timezone.make_aware(found) if timezone.is_naive(found) else found).astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise Refused(_("Write a day and a time, such as 2026-03-01T09:00."), field)
 
 
 @require_POST
