@@ -97,7 +97,8 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     if isinstance(exception, RequestDataTooBig):
         return _too_big(request)
     said = str(exception) if isinstance(exception, BadRequest) else ""
-    opened = request.method == "GET" and bool(request.GET)  # what can’t be read stands after the “?”
+    # What can’t be read stands after the “?”, and is not read a second time here.
+    opened = request.method == "GET" and bool(request.META.get("QUERY_STRING"))
     return answer(
         request,
         Problem(
@@ -356,7 +357,10 @@ def _page_behind(request: HttpRequest) -> str:
     """The path of the page that sent the request, on this host; the inbox where that is not known."""
     if request.method in {"GET", "HEAD"} and not wants_fragment(request):
         return request.get_full_path()
-    shown = urlsplit(request.headers.get("HX-Current-URL") or request.headers.get("Referer") or "")
+    try:
+        shown = urlsplit(request.headers.get("HX-Current-URL") or request.headers.get("Referer") or "")
+    except ValueError:
+        return "/"
     if shown.netloc != request.get_host() or not shown.path.startswith("/"):
         return "/"
     return shown.path + (f"?{shown.query}" if shown.query else "")

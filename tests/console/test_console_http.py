@@ -160,3 +160,30 @@ def test_only_trusted_proxies_are_believed_about_an_address(
     settings.TRUSTED_PROXY_COUNT = proxies
     request = RequestFactory().get("/", REMOTE_ADDR="198.51.100.7", HTTP_X_FORWARDED_FOR=forwarded)
     assert client_address(request) == address
+
+
+MANY = "?" + "&".join(f"a{number}=1" for number in range(1_500))  # more than Django takes
+
+
+@pytest.mark.parametrize("path", ["/", "/audit/", "/accounts/login/", "/settings/profile/"])
+@pytest.mark.parametrize("headers", [{}, HTMX], ids=["page", "fragment"])
+def test_an_address_with_more_parameters_than_are_taken_is_told_so(
+    cast: Cast, path: str, headers: dict[str, str]
+) -> None:
+    for who in (client_of(cast.olga, raise_request_exception=False), Client(raise_request_exception=False)):
+        response = who.get(path + MANY, **headers)
+        assert response.status_code == 400
+        assert "Nothing was done." in response.content.decode()
+
+
+@pytest.mark.parametrize("address", ["http://[", "http://[::1", "http://[x]/", "//[/"])
+@pytest.mark.parametrize("header", ["HTTP_HX_CURRENT_URL", "HTTP_REFERER"])
+def test_a_page_behind_that_can_not_be_read_is_the_inbox(address: str, header: str, db: None) -> None:
+    """Who has no session is asked to sign in, whatever the browser says of the page that sent the request."""
+    stranger = Client(raise_request_exception=False)
+    for response in (
+        stranger.get("/sheet/", **{**HTMX, header: address}),
+        stranger.post("/write/", {"how": "write"}, **{header: address}),
+    ):
+        assert response.status_code == 401
+        assert response["X-Ops-Sign-In"] == "/accounts/login/?next=%2F"
