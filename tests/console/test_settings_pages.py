@@ -135,6 +135,21 @@ def test_a_personal_token_is_made_by_its_person_only(cast: Cast) -> None:
     assert omar.post(f"{TOKENS}add/", form | {"name": "endless", "days": "99999"}).status_code == 422
 
 
+@pytest.mark.parametrize("days", ["31", "0", "-7", "07", "7.0", "never", "\u0663\u0660"])
+def test_a_token_expires_when_one_of_the_offered_days_is_over_or_is_not_made(
+    admin: Client, days: str
+) -> None:
+    """Nothing but the choice of *never* makes a token that never expires."""
+    form = {"kind": "automation", "name": "flow", "scopes": ["read"], "days": days}
+    response = admin.post(f"{TOKENS}add/", form)
+    assert response.status_code == 422
+    assert "Choose when it expires" in response.content.decode()
+    assert 'value="flow"' in response.content.decode()
+    assert not ApiToken.objects.exists()
+    assert admin.post(f"{TOKENS}add/", form | {"days": ""}).status_code == 201
+    assert ApiToken.objects.get().expires_at is None
+
+
 def test_one_sees_and_revokes_ones_own_tokens_and_an_admin_all(cast: Cast, admin: Client) -> None:
     form = {"kind": "personal", "name": "omars own", "scopes": ["read"], "days": "30"}
     omar, olga = client_of(cast.omar), client_of(cast.olga)

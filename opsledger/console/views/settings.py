@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 from zoneinfo import available_timezones
@@ -374,9 +374,12 @@ def add_token(request: ConsoleRequest) -> HttpResponse:
     return page(request, "settings/shown_once.html", _shown_token(made), status=201)
 
 
-def _expiry(days: str) -> Any:
-    if days not in {str(choice) for choice in TOKEN_DAYS}:
+def _expiry(days: str) -> datetime | None:
+    """None where *never* was chosen. What is not offered is refused: it must not come to mean that."""
+    if not days:
         return None
+    if days not in {str(choice) for choice in TOKEN_DAYS}:
+        raise actions.Refused(_("Choose when it expires from the list."), "expires_at")
     return timezone.now() + timedelta(days=int(days))
 
 
