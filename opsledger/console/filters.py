@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -143,9 +143,13 @@ def _read_audit_place(text: str) -> audit.Place | None:
         return None
     parts = text.split("~")
     moment = _moment(parts[0])
-    if len(parts) != 3 or moment is None or not parts[2].isdecimal():
+    if len(parts) != 3 or moment is None or not _is_number(parts[2]):
         raise BadRequest(_("This link to older entries can’t be read. Start again from the newest."))
     return audit.Place(moment, _uuid(parts[1], "before"), min(int(parts[2]), 2**31 - 1))
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 10
 
 
 # Reading single values
@@ -189,8 +193,9 @@ def _incident(text: str) -> UUID | None:
 
 
 def _moment(text: str) -> datetime | None:
+    """In UTC; None for what is no moment, has no zone, or lies outside of all years there."""
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        return moment.astimezone(UTC) if moment.tzinfo is not None else None
+    except (ValueError, OverflowError):
         return None
-    return moment if moment.tzinfo is not None else None

@@ -108,3 +108,27 @@ def test_verification_is_shown_as_it_stands(scenes: Scenes) -> None:
 
 def test_a_link_that_cannot_be_read_says_so(scenes: Scenes) -> None:
     assert client_of(scenes.owner).get("/audit/?before=nonsense").status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("at", "seq"),
+    [
+        pytest.param("2026-01-01T00:00:00+00:00", "9" * 5_000, id="a number that nothing converts"),
+        pytest.param("2026-01-01T00:00:00+00:00", "\u0663", id="a digit of another script"),
+        pytest.param("0001-01-01T00:00:00+23:59", "1", id="before the first year"),
+        pytest.param("9999-12-31T23:59:59-23:59", "1", id="after the last year"),
+        pytest.param("2026-01-01T00:00:00", "1", id="no zone"),
+    ],
+)
+def test_a_link_to_older_entries_that_can_not_be_read_says_so(scenes: Scenes, at: str, seq: str) -> None:
+    client = client_of(scenes.owner, raise_request_exception=False)
+    response = client.get("/audit/", {"before": f"{at}~{scenes.owner.pk}~{seq}"})
+    assert response.status_code == 400
+    assert "This link to older entries can’t be read" in markup.unescape(response.content.decode())
+
+
+def test_nothing_is_older_than_the_team(scenes: Scenes) -> None:
+    scenes.unknown("spring-launch:req-8841")
+    page = page_of(scenes, f"before=0001-01-01T00:00:00%2B00:00~{scenes.owner.pk}~4294967296")
+    assert "spring-launch:req-8841" not in page
+    assert "Older" not in page

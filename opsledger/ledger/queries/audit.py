@@ -90,6 +90,8 @@ def page_of(wanted: Wanted, *, before: Place | None = None, size: int = PAGE) ->
     """At most `size` entries, newest first."""
     start_of_time, now = _bounds(wanted.team_id)
     place = before or Place(now + timedelta(seconds=1))
+    if place.at <= start_of_time:
+        return Page([], None)
     found: list[AuditLine] = []
     window = FIRST_WINDOW_SECONDS
     end, oldest = place, max(start_of_time, place.at - timedelta(seconds=LOOK_BACK_SECONDS_MAX))
