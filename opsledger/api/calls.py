@@ -53,7 +53,17 @@ from opsledger.api.shapes.work import Evidence, Outcome
 _RECORD_EXAMPLE = {
     "operation_id": "campaign-2026-03:4711",
     "workflow": "campaign_follow_up",
-    "params": {"campaign": "Spring", "company": "Harbour Ltd"},
+    "params": {
+        "campaign": "Spring",
+        "company": "Harbour Ltd",
+        "account": "C-4711",
+        "email": "office@harbour.example",
+        "subject": "Call Harbour Ltd about Spring",
+        "queue": "launch-care",
+        "due_date": "2026-03-31",
+        "message_subject": "Your answer to Spring",
+        "message_text": "Thank you. We call you this week.",
+    },
 }
 _RECORD = Reply(200, "The operation's record as it is now.", OperationRecord)
 _SETTLED = Reply(200, "The hold as it is now.", SettleAnswer)
@@ -269,7 +279,7 @@ CALLS: tuple[Call, ...] = (
         "POST", "/holds/{hold}/assign", "assign_hold", "Give a hold to a person",
         "Or to nobody, with null.",
         holds.assign, (_SETTLED, _NOT_FOUND, _STALE, _INVALID, _VERSION),
-        permission=Permission.ASSIGN, shape=Assignment, versioned=True, example={"owner": "owner@harbour.example"},
+        permission=Permission.ASSIGN, shape=Assignment, versioned=True, example={"owner": "owner@demo.example"},
         tag="Holds",
     ),
     Call(

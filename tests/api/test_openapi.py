@@ -14,6 +14,11 @@ from opsledger.api.calls import CALLS
 from opsledger.api.openapi import document
 from opsledger.api.problems import KINDS
 from opsledger.api.shapes.recording import Batch, NewOperation
+from opsledger.demo.people import PEOPLE
+from opsledger.engine.loading import read_files
+from opsledger.rules.definitions import check_params
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def references(value: Any) -> set[str]:
@@ -72,6 +77,22 @@ def test_a_batch_example_holds_valid_operations() -> None:
     batch = next(call for call in CALLS if call.shape is Batch)
     for item in batch.example["items"]:
         NewOperation.model_validate(item)
+
+
+@pytest.mark.parametrize("call", [call for call in CALLS if call.intake], ids=lambda call: call.name)
+def test_an_example_of_an_operation_is_recorded_by_the_demo_as_it_stands(
+    call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SANDBOX_URL", "http://127.0.0.1:9")
+    workflows = {one.slug: one for one in read_files([ROOT / "demo" / "definitions"])}
+    for item in call.example.get("items", [call.example]):
+        assert check_params(workflows[item["workflow"]], item["params"])[1] == []
+
+
+def test_an_example_names_somebody_of_the_demo() -> None:
+    named = {call.example["owner"] for call in CALLS if "owner" in (call.example or {})}
+    assert named
+    assert named <= {email for email, _name, _roles in PEOPLE}
 
 
 def test_the_page_shows_every_call_and_every_problem(client: Client) -> None:
