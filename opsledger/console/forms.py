@@ -5,6 +5,7 @@ Texts are taken as they are: a reference may begin or end with a blank. Fields o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
@@ -98,6 +99,16 @@ def typed(post: QueryDict) -> dict[str, str]:
         **{name: post.get(name, "")[: TEXT_MAX * 4] for name in names},
         "keep": " ".join(post.getlist("keep")[:50]),
     }
+
+
+# Digits with at most one comma or point, as long as the field lets anybody type.
+_RATE = re.compile(r"(?=.{1,12}\Z)(?:[0-9]+[.,]?[0-9]*|[.,][0-9]+)")
+
+
+def read_rate(text: str) -> float | None:
+    """A rate as people write it, with a comma or a point; None for anything else that Python takes for a number."""
+    written = text.strip()
+    return float(written.replace(",", ".")) if _RATE.fullmatch(written) else None
 
 
 def version_of(post: QueryDict) -> int:

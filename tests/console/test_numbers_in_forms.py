@@ -11,8 +11,12 @@ from django.utils import timezone
 from people import client_of
 from scenes import Scenes, hold_path
 
+from opsledger.console.views.replays import _rates
 from opsledger.journal.models import Entry
+from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.models import Hold
+from opsledger.lib.ids import public
+from opsledger.rules.states import HoldReason
 
 LONG = "0" * 5_000  # Python converts no text of so many digits
 NEXT: dict[str, Any] = {"answer": "unknown"}
@@ -57,3 +61,25 @@ def test_a_next_check_is_within_thirty_days(scenes: Scenes) -> None:
         answer = client_of(scenes.owner).post(hold_path(hold, "settle"), fields | {"next_check": minutes})
         assert answer.status_code == 422, minutes
     assert Hold.objects.get(pk=hold.pk).due_at < timezone.now() + timedelta(days=30)
+
+
+NO_RATE = ["", "nan", "inf", "1e2", "-1", "+1", "1_0", "\u0663", "0x1", "1.2.3", "1,000.5", ".", "9" * 400]
+
+
+@pytest.mark.parametrize("rate", NO_RATE, ids=lambda text: text[:7] or "nothing")
+def test_a_destination_goes_on_at_a_rate_as_people_write_it(scenes: Scenes, rate: str) -> None:
+    hold = scenes.stopped("crm_classic", HoldReason.ACCESS_REFUSED)
+    path = f"/destinations/holds/{public('hold', hold.pk)}/resume"
+    form = {"version": str(hold.version), "rate": rate, "reason": "A new key is in place."}
+    answer = client_of(scenes.owner).post(path, form)
+    assert answer.status_code == 422
+    assert "Write how many sends a second" in answer.content.decode()
+    assert client_of(scenes.owner).post(path, form | {"rate": " 12,5 "}).status_code == 303
+
+
+@pytest.mark.parametrize("rate", [text for text in NO_RATE if text], ids=lambda text: text[:7])
+def test_a_replay_goes_at_a_rate_as_people_write_it(rate: str) -> None:
+    with pytest.raises(Refused) as refused:
+        _rates({"rate:crm": rate})
+    assert refused.value.field == "per_second.crm"
+    assert _rates({"rate:crm": "0,5", "rate:mail": "1000", "rate:post": ""}) == {"crm": 0.5, "mail": 1000.0}

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from opsledger.accounts.roles import Permission, allowed
 from opsledger.console import desk
-from opsledger.console.forms import by_person, version_of
+from opsledger.console.forms import by_person, read_rate, version_of
 from opsledger.console.http import ConsoleRequest, conflict, page, see_other, unprocessable
 from opsledger.console.permissions import require, why_not
 from opsledger.console.templatetags.ops import day_text, words_of_span
@@ -240,10 +240,10 @@ def _what_changed(closed: bool) -> str:
 
 
 def _rate(text: str) -> float:
-    try:
-        return float(text.replace(",", "."))
-    except ValueError as why:
-        raise Refused(_("Write how many sends a second, such as 5."), field="rate") from why
+    rate = read_rate(text)
+    if rate is None:
+        raise Refused(_("Write how many sends a second, such as 5."), field="rate")
+    return rate
 
 
 def _of_team(request: ConsoleRequest, public: str) -> DestinationLine:

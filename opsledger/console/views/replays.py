@@ -19,7 +19,7 @@ from django.views.decorators.http import require_GET, require_POST
 from opsledger.accounts.roles import Permission, allowed
 from opsledger.console import replay_pages
 from opsledger.console.filters import InboxFilter
-from opsledger.console.forms import by_person, hold_ids, version_of
+from opsledger.console.forms import by_person, hold_ids, read_rate, version_of
 from opsledger.console.http import (
     ConsoleRequest,
     back_to,
@@ -266,13 +266,10 @@ def _rates(post: Mapping[str, Any]) -> dict[str, float]:
     rates = {}
     for name in post:
         if name.startswith("rate:") and post[name].strip():
-            slug = name.removeprefix("rate:")
-            try:
-                rates[slug] = float(post[name].replace(",", "."))
-            except ValueError:
-                raise Refused(
-                    _("Write how many steps a second, such as 5."), field=f"per_second.{slug}"
-                ) from None
+            slug, rate = name.removeprefix("rate:"), read_rate(post[name])
+            if rate is None:
+                raise Refused(_("Write how many steps a second, such as 5."), field=f"per_second.{slug}")
+            rates[slug] = rate
     return rates
 
 
