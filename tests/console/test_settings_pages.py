@@ -94,7 +94,8 @@ def test_a_new_person_gets_a_password_that_is_shown_once(cast: Cast, admin: Clie
         ({"email": "nonsense"}, "is not an e-mail address"),
         ({"display_name": ""}, "A name has 1 to 80"),
         ({"roles": []}, "Choose at least one role."),
-        ({"roles": ["king"]}, "Choose at least one role."),
+        ({"roles": ["king"]}, "Choose roles from the list."),
+        ({"roles": ["owner", "king"]}, "Choose roles from the list."),
     ],
 )
 def test_a_form_with_a_mistake_comes_back_filled_in(
@@ -106,6 +107,14 @@ def test_a_form_with_a_mistake_comes_back_filled_in(
     assert said in response.content.decode()
     assert (form["display_name"] or form["email"]) in response.content.decode()
     assert not Person.objects.filter(email="new@example.test").exists()
+
+
+def test_a_role_that_there_is_not_changes_no_role(cast: Cast, admin: Client) -> None:
+    before = roles_of(cast.olga, cast.launch)
+    response = admin.post(f"{PEOPLE}{cast.olga.pk}/", {"roles": ["viewer", "ownr"]})
+    assert response.status_code == 422
+    assert "Choose roles from the list." in response.content.decode()
+    assert roles_of(cast.olga, cast.launch) == before
 
 
 def test_the_same_form_twice_has_one_effect(cast: Cast, admin: Client) -> None:

@@ -130,6 +130,7 @@ def add_person(request: ConsoleRequest) -> HttpResponse:
     email, name = request.POST.get("email", ""), request.POST.get("display_name", "")
     roles = _posted_roles(request)
     try:
+        _refuse_other_roles(request)
         member, text = actions.add_member(email=email, display_name=name, team=request.team, roles=roles)
     except actions.Refused as why:
         typed = {"email": email, "display_name": name, "roles": roles}
@@ -164,6 +165,7 @@ def person(request: ConsoleRequest, person_id: UUID) -> HttpResponse:
         return page(request, "settings/person.html", context)
     roles = _posted_roles(request)
     try:
+        _refuse_other_roles(request)
         with _approvals_follow(request, [request.team.pk]):
             actions.set_roles(member, request.team, roles)
     except actions.Refused as why:
@@ -267,6 +269,12 @@ def _reachable_member(request: ConsoleRequest, person_id: UUID) -> Person:
 
 def _posted_roles(request: ConsoleRequest) -> list[Role]:
     return [role for role in Role if role.value in request.POST.getlist("roles")]
+
+
+def _refuse_other_roles(request: ConsoleRequest) -> None:
+    """A role that there is not must not be left out in silence: the others alone were not meant."""
+    if not set(request.POST.getlist("roles")) <= {role.value for role in Role}:
+        raise actions.Refused(_("Choose roles from the list."), "roles")
 
 
 # Teams
