@@ -47,10 +47,22 @@ def read_cursor(text: str) -> Place | None:
         return None
     found = read_place("hold", text)
     if found is None:
-        raise BadRequest(
-            _("This link to another page of the list can’t be read. Start again from the first page.")
-        )
+        raise not_a_page_of_the_list()
     return Place(*found)
+
+
+def read_last(prefix: str, text: str) -> UUID | None:
+    """The last one of the page before, by its public id; None for the first page."""
+    found = ids.parse(prefix, text)
+    if text and found is None:
+        raise not_a_page_of_the_list()
+    return found
+
+
+def not_a_page_of_the_list() -> BadRequest:
+    return BadRequest(
+        _("This link to another page of the list can’t be read. Start again from the first page.")
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from opsledger.accounts.roles import Permission, allowed, people_of
 from opsledger.console import answer_proposals, desk
 from opsledger.console.decision_panel import links_of, panel_of
 from opsledger.console.evidence_words import sentence_of
-from opsledger.console.filters import VIEWS, InboxFilter
+from opsledger.console.filters import VIEWS, InboxFilter, not_a_page_of_the_list
 from opsledger.console.forms import Asked
 from opsledger.console.http import ConsoleRequest
 from opsledger.console.masked import shown_params, shown_request
@@ -232,4 +232,6 @@ def _withdrawable(view: OperationView) -> list[tuple[int, str]]:
 
 def _before(request: ConsoleRequest) -> int | None:
     text = request.GET.get("before", "")
-    return int(text) if text.isdecimal() and len(text) < 10 else None
+    if text and not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise not_a_page_of_the_list()
+    return int(text) if text else None

@@ -19,6 +19,7 @@ from opsledger.accounts.roles import Permission, Role, allowed
 from opsledger.console import approval_pages as pages
 from opsledger.console import approval_rows as rows
 from opsledger.console import desk
+from opsledger.console.filters import read_last
 from opsledger.console.forms import TEXT_MAX, by_person, too_long
 from opsledger.console.forms import version_of as version_of_post
 from opsledger.console.http import ConsoleRequest, page, see_other, wants_fragment
@@ -159,7 +160,7 @@ def context_of(request: ConsoleRequest, version: Version, asked: Asked) -> dict[
     actors = {entry.actor for entry in told.told} | {version.requested_by, version.decided_by}
     names = names_of(actors | {f"person:{version.author_person_id}"})
     given = approvals.given(version.id)
-    after = request.POST.get("after", "") or request.GET.get("after", "")
+    after = _after(request)
     waits = version.state in {VersionState.PROPOSED, VersionState.APPROVED}
     unable = rules_of_approval.barred_by_version(version.author_person_id, version.requested_by_person_id)
     # who may not approve the version leaves nothing of it out
@@ -241,11 +242,19 @@ def who_may(
     }
 
 
+def _after(request: ConsoleRequest) -> str:
+    """The last step of the page before, among those that the version covers."""
+    text = request.POST.get("after", "") or request.GET.get("after", "")
+    read_last("stp", text)
+    return text
+
+
 @require_POST
 def reveal(request: ConsoleRequest, version: str) -> HttpResponse:
     """Shows masked values once; written to the journals of the content and of the operation before."""
     known = version_here(request, version)
     require_in(request, known.team_id, Permission.REVEAL)
+    _after(request)  # refused, if it is, before the line is written
     by = by_person(request.user)
     record_revealed(known.of_id, f"version {known.number}", by, kind="content")
     chosen = pages.chosen_step(contents.covered(known), request.POST.get("step", ""))
@@ -311,7 +320,7 @@ def _returns(request: ConsoleRequest, covered: Covered) -> list[UUID]:
     ticked = {number for text in request.POST.getlist("return") if (number := ids.parse("op", text))}
     if request.POST.get("others") != "return":
         return sorted(ticked)
-    shown = pages.covered_page(covered, {}, after=request.POST.get("after", ""), chosen=None)
+    shown = pages.covered_page(covered, {}, after=_after(request), chosen=None)
     listed = {line.step.operation_id for line in shown.lines}
     return sorted(ticked | {one.operation_id for one in covered.steps if one.operation_id not in listed})
 

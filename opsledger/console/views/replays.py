@@ -18,7 +18,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from opsledger.accounts.roles import Permission, allowed
 from opsledger.console import replay_pages
-from opsledger.console.filters import InboxFilter
+from opsledger.console.filters import InboxFilter, read_last
 from opsledger.console.forms import by_person, hold_ids, read_rate, version_of
 from opsledger.console.http import (
     ConsoleRequest,
@@ -73,7 +73,7 @@ OPERATION_FILTERS = ("q", "state", "owner", "workflow", "destination")
 
 @require_GET
 def replays_page(request: ConsoleRequest) -> HttpResponse:
-    before = ids.parse("rpl", request.GET.get("before", ""))
+    before = read_last("rpl", request.GET.get("before", ""))
     found = replays.page_of([request.team.pk], before=before)
     shown = found[: replays.PAGE]
     context = {

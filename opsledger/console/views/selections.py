@@ -22,7 +22,7 @@ from django.views.decorators.http import require_GET, require_POST
 from opsledger.accounts.models import Person, Team
 from opsledger.accounts.roles import Permission, Role, members_of, people_of
 from opsledger.console import selection_pages
-from opsledger.console.filters import InboxFilter
+from opsledger.console.filters import InboxFilter, read_last
 from opsledger.console.forms import TEXT_MAX, by_person, new_owner, next_check, ticked, version_of
 from opsledger.console.http import (
     ConsoleRequest,
@@ -325,7 +325,7 @@ FACTS: dict[Verb, Any] = {
 @require_GET
 def runs_page(request: ConsoleRequest) -> HttpResponse:
     """The team's bulk runs, newest first."""
-    before = ids.parse("run", request.GET.get("before", ""))
+    before = read_last("run", request.GET.get("before", ""))
     found = bulk.page_of(request.team.pk, before=before)
     shown = found[: bulk.PAGE]
     context = {
