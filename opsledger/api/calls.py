@@ -317,7 +317,7 @@ CALLS: tuple[Call, ...] = (
     Call(
         "GET", "/content-versions", "list_any_versions", "List the versions of any content", "Newest first.",
         content.listed, (Reply(200, "A page.", VersionPage), _INVALID), permission=Permission.VIEW,
-        query=(Query("content_id", "Your own id of the content, byte for byte."), *_PAGES), tag="Content",
+        query=(Query("content_id", "Your own id of the content, byte for byte.", required=True), *_PAGES), tag="Content",
     ),
     Call(
         "GET", "/content-versions/{version}", "read_version", "Read a content version",

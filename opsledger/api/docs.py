@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
+from urllib.parse import urlencode
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -163,12 +164,16 @@ _EXAMPLES = {
     "proposal": "prop_…",
     "replay": "rpl_…",
     "content": "letter:1",
+    "content_id": "spring/letter",
     "version": "cv_…",
 }
 
 
 def _curl(path: str, method: str, call: Mapping[str, Any]) -> str:
     address = re.sub(r"\{([a-z]+)\}", lambda found: _EXAMPLES[found[1]], path)
+    needed = [one["name"] for one in call["parameters"] if one["in"] == "query" and one["required"]]
+    if needed:
+        address += "?" + urlencode([(name, _EXAMPLES[name]) for name in needed])
     lines = [f'curl -X {method} "$OPSLEDGER{address}"', '  -H "Authorization: Bearer $TOKEN"']
     if any(one["name"] == "If-Match" for one in call["parameters"]):
         lines.append("  -H 'If-Match: \"3\"'")

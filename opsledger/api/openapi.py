@@ -98,7 +98,7 @@ def _in_query(call: Call) -> list[dict[str, Any]]:
         {
             "name": one.name,
             "in": "query",
-            "required": False,
+            "required": one.required,
             "schema": {"type": one.kind},
             "description": one.words,
         }

@@ -47,6 +47,7 @@ class Query:
     words: str
     kind: str = "string"
     many: bool = False  # may be said more than once
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 from api_world import World, deliver
 from django.test import Client
 
 from opsledger.api.calls import CALLS
+from opsledger.api.docs import sections
 from opsledger.api.openapi import document
 from opsledger.api.problems import KINDS
 from opsledger.api.shapes.recording import Batch, NewOperation
@@ -87,6 +89,20 @@ def test_an_example_of_an_operation_is_recorded_by_the_demo_as_it_stands(
     workflows = {one.slug: one for one in read_files([ROOT / "demo" / "definitions"])}
     for item in call.example.get("items", [call.example]):
         assert check_params(workflows[item["workflow"]], item["params"])[1] == []
+
+
+def test_a_list_is_read_as_its_example_shows(world: World) -> None:
+    """And the document says of a field of the query that it has to be there."""
+    lists = [call for call in CALLS if call.method == "GET" and "{" not in call.path]
+    shown = {call.anchor: call.curl for tag in sections() for call in tag.calls}
+    for call in lists:
+        address = re.search(r'"\$OPSLEDGER/api/v1([^"]*)"', shown[call.name])
+        assert address
+        path, _, query = address[1].partition("?")
+        assert world.owner.get(path, dict(parse_qsl(query))).status_code == 200, call.name
+        parameters = document()["paths"][f"/api/v1{call.path}"]["get"]["parameters"]
+        required = {one["name"] for one in parameters if one["in"] == "query" and one["required"]}
+        assert (world.owner.get(call.path).status_code == 200) is not bool(required), call.name
 
 
 def test_an_example_names_somebody_of_the_demo() -> None:
