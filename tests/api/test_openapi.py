@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,14 @@ from django.test import Client
 
 from opsledger.api.calls import CALLS
 from opsledger.api.docs import sections
+from opsledger.api.hooks import _refused
 from opsledger.api.openapi import document
 from opsledger.api.problems import KINDS
 from opsledger.api.shapes.recording import Batch, NewOperation
 from opsledger.demo.people import PEOPLE
 from opsledger.engine.loading import read_files
 from opsledger.rules.definitions import check_params
+from opsledger.sources.refusals import Refusal
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -143,6 +146,17 @@ def test_the_types_of_problems_lead_to_the_page(world: World) -> None:
         page, _, anchor = answer.json()["type"].partition("#")
         assert page == "/api/docs"
         assert f'id="{anchor}"' in text
+
+
+def test_every_refusal_of_a_delivery_leads_to_its_place(client: Client) -> None:
+    text = client.get("/api/docs").content.decode()
+    for status in (400, 401, 409, 413, 415, 503):
+        kind = json.loads(_refused(Refusal("said", status, "Said.")).content)["type"]
+        assert f'id="{kind.partition("#")[2]}"' in text, status
+
+
+def test_the_page_says_from_where_the_figures_may_be_read(client: Client) -> None:
+    assert "METRICS_ALLOWED_NETWORKS" in client.get("/api/docs").content.decode()
 
 
 def test_the_guide_names_every_call_and_every_problem() -> None:
