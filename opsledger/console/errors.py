@@ -68,7 +68,7 @@ def answer(request: HttpRequest, problem: Problem) -> HttpResponse:
 
 def _sent(request: HttpRequest, problem: Problem, render: Callable[[str], str]) -> HttpResponse:
     if request.path_info.startswith(_FOR_PROGRAMS):
-        response: HttpResponse = _told_to_a_program(problem)
+        response: HttpResponse = _told_to_a_program(request, problem)
     elif hasattr(request, "htmx") and wants_fragment(request):
         response = HttpResponse(visible(render("errors/_note.html")), status=problem.status)
         response[FRAGMENT_HEADER] = "1"
@@ -86,10 +86,15 @@ _NOT_READ = (
 )
 
 
-def _told_to_a_program(problem: Problem) -> HttpResponse:
+_NOT_MADE = "The answer could not be made. Everything recorded so far is safe."
+
+
+def _told_to_a_program(request: HttpRequest, problem: Problem) -> HttpResponse:
     """The same in the API's own form; what a page says of itself is of no use there."""
     code = _CODES.get(problem.status, "bad_request")
     detail = _NOT_READ if code == "bad_request" else problem.what
+    if problem.status >= 500 and request.method != "POST":  # of a POST it is said what isn't known
+        detail = _NOT_MADE
     return respond(ApiProblem(code, detail))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from api_world import World, wanted
+from django.db import OperationalError
 from lane_client import LaneClient
 from test_lane import ask, bearer, kept_connection  # noqa: F401
 
@@ -49,6 +50,17 @@ def test_what_broke_here(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = ask("GET", "/api/v1/operations", **bearer(world))
     assert told(*answer)["code"] == "broken"
     assert "TypeError" not in answer[2].decode()
+    assert "page" not in answer[2].decode()
+
+
+def test_a_database_that_is_away(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_given: Any) -> None:
+        raise OperationalError("connection refused")
+
+    monkeypatch.setattr(operations, "page_of", away)
+    answer = ask("GET", "/api/v1/operations", **bearer(world))
+    assert told(*answer)["code"] == "unavailable"
+    assert "page" not in answer[2].decode()
 
 
 def test_what_broke_while_it_was_recorded_may_be_sent_again(

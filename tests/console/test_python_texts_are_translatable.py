@@ -60,6 +60,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "Allow": "the name of a header",
         "Origin": "the name of a header",
         "Referer": "the name of a header",
+        "The answer could not be made. Everything recorded so far is safe.": "said to programs, by the API",
         "The request, or the name of the host that it was sent to, can’t be taken here. Nothing was recorded.": (
             "said to programs, by the API"
         ),
