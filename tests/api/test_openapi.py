@@ -20,6 +20,7 @@ from opsledger.api.problems import KINDS
 from opsledger.api.shapes.recording import Batch, NewOperation
 from opsledger.demo.people import PEOPLE
 from opsledger.engine.loading import read_files
+from opsledger.rules.definition_types import WorkflowDefinition
 from opsledger.rules.definitions import check_params
 from opsledger.sources.refusals import Refusal
 
@@ -89,7 +90,8 @@ def test_an_example_of_an_operation_is_recorded_by_the_demo_as_it_stands(
     call: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SANDBOX_URL", "http://127.0.0.1:9")
-    workflows = {one.slug: one for one in read_files([ROOT / "demo" / "definitions"])}
+    definitions = read_files([ROOT / "demo" / "definitions"])
+    workflows = {one.slug: one for one in definitions if isinstance(one, WorkflowDefinition)}
     for item in call.example.get("items", [call.example]):
         assert check_params(workflows[item["workflow"]], item["params"])[1] == []
 
