@@ -182,6 +182,8 @@ def _card(
 def _keep_later(value: str, view: OperationView, step: Step) -> tuple[LaterStep, ...]:
     """Steps that a tick keeps going, or brings back."""
     record = view.rules
+    if record.replaced:
+        return ()  # another operation does what they would do
     if value == "close":
         later = [s for s in record.later(step) if s.state in {StepState.WAITING, StepState.READY}]
     elif value in {"happened", "absent", "ours", "keep_one"}:

@@ -23,7 +23,8 @@ from opsledger.rules.states import HoldReason, NoChange, OperationState, Outcome
 _LOCK = "SELECT id FROM ledger_operation WHERE id = ANY(%s::uuid[]) ORDER BY id FOR UPDATE"
 _OPERATIONS = """
 SELECT o.id, o.team_id, o.operation_id, o.title, o.state, o.version, o.cancelled, o.not_after, o.created_at, o.owner_id,
-       o.workflow_version_id, o.workflow_slug, o.unknown_at, o.content_id, c.target_number, p.params, now() AS now
+       o.workflow_version_id, o.workflow_slug, o.unknown_at, o.content_id, c.target_number, p.params, now() AS now,
+       coalesce((SELECT true FROM ledger_operation r WHERE r.replaces_id = o.id LIMIT 1), false) AS replaced
   FROM ledger_operation o LEFT JOIN ledger_operationparams p ON p.operation_id = o.id
   LEFT JOIN ledger_content c ON c.id = o.content_id
  WHERE o.id = ANY(%s::uuid[]) ORDER BY o.id
@@ -155,6 +156,7 @@ def _operation(row: Any) -> Loaded:
         steps=[],
         state=OperationState(row.state),
         cancelled=row.cancelled,
+        replaced=row.replaced,
         not_after=row.not_after,
     )
     return Loaded(

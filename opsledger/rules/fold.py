@@ -2,7 +2,8 @@
 
 `difference` says what a change made of a record, as plain JSON values; `apply` does it again. Folding all entries of an
 operation gives the record that its rows must equal (`manage.py verify_ledger`). The plan (`act`, `act_at`, `send_until`)
-follows from the rest and is left out; so is what is known of a hold (`Hold.facts`), of which lines have a digest beside.
+follows from the rest and is left out; so is what is known of a hold (`Hold.facts`), of which lines have a digest beside;
+and so is that another operation replaces it, which the first line of that one tells.
 """
 
 from __future__ import annotations

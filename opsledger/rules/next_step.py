@@ -52,14 +52,19 @@ class Next:
 
 
 def decide(operation: Operation, step: Step, policies: Policies, now: datetime) -> Next:
-    """The next thing for this step at `now`."""
+    """The next thing for this step at `now`. What another operation replaces is never sent: both would take effect."""
+    plan = _by_itself(operation, step, policies, now)
+    if operation.replaced and (plan.act in {Act.SEND, Act.OFFER} or plan.row == 10):
+        return _never_sent_again(operation, step, policies[step.number], now)
+    return plan
+
+
+def _by_itself(operation: Operation, step: Step, policies: Policies, now: datetime) -> Next:
     policy = policies[step.number]
     if step.state in FINAL_STATES or step.never_known:
         return Next(row=0)
     if operation.cancelled:
-        if step.state in NEVER_SENT_STATES and not step.may_have_had_effect:
-            return Next(row=1, move=StepState.CANCELLED)
-        return _only_find_out(operation, step, policy, now, row=2)
+        return _never_sent_again(operation, step, policy, now)
     if operation.hold_on(step.number):
         return _only_find_out(operation, step, policy, now, row=3)
     if step.state is StepState.IN_FLIGHT:
@@ -71,7 +76,13 @@ def decide(operation: Operation, step: Step, policies: Policies, now: datetime) 
     return _unknown(step, policy, now)
 
 
-# Rows 2 and 3: nothing is sent, lookups go on
+# Rows 1 to 3: nothing is sent, lookups go on
+
+
+def _never_sent_again(operation: Operation, step: Step, policy: Policy, now: datetime) -> Next:
+    if step.state in NEVER_SENT_STATES and not step.may_have_had_effect:
+        return Next(row=1, move=StepState.CANCELLED)
+    return _only_find_out(operation, step, policy, now, row=2)
 
 
 def _only_find_out(operation: Operation, step: Step, policy: Policy, now: datetime, *, row: int) -> Next:

@@ -183,6 +183,7 @@ class Operation:
     steps: list[Step]
     state: OperationState = OperationState.RUNNING
     cancelled: bool = False
+    replaced: bool = False  # another operation replaces it, which its own journal does not tell
     not_after: datetime | None = None
     holds: list[Hold] = field(default_factory=list)  # open ones only
 

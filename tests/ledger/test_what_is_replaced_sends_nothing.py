@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.core.management import call_command
+from test_broken_laws_of_evidence import quiet_since
 
 from opsledger.engine.loading import read_files
+from opsledger.engine.looking import look
+from opsledger.ledger.actions.claim import claim_looks
 from opsledger.ledger.actions.deciding import Refused
 from opsledger.ledger.actions.definitions import forget_current, load
 from opsledger.ledger.actions.destinations import settle_pause, settle_resume
 from opsledger.ledger.actions.evidence import Says, Statement, add_evidence
 from opsledger.ledger.actions.intake import open_intended
-from opsledger.ledger.actions.interventions import settle_cancel
+from opsledger.ledger.actions.interventions import settle_cancel, settle_check
 from opsledger.ledger.actions.open import Opened
+from opsledger.ledger.actions.record import record_looks
+from opsledger.ledger.actions.sending import record_restored
 from opsledger.ledger.actions.settle import Decision, settle_hold
 from opsledger.ledger.actions.wanted import Taken, Verdict, Wanted
 from opsledger.ledger.models import Destination, Hold
 from opsledger.rules.answers import Answer
-from tests.desk import AUTOMATION, DEFINITIONS, Desk, params, step_identity, turn_recovery
+from opsledger.rules.facts import LookupFact, LookupStatus
+from tests.desk import AUTOMATION, DEFINITIONS, WIRE, Desk, params, step_identity, turn_recovery
 from tests.replaying import by_owner, effects
 
 FOLLOW_UP = "campaign_follow_up"
@@ -144,3 +153,79 @@ def test_no_answer_brings_a_step_of_what_is_replaced_back(turned: Desk, answer: 
 
     settle_hold(hold.pk, Decision(answer, "seen there", hold.version, reference="M-77"), by)
     assert turned.step(x, 2).state == "cancelled"
+
+
+@pytest.mark.parametrize("ticked", [True, False])
+def test_a_step_of_what_is_replaced_is_not_sent_when_the_step_before_is_done(
+    desk: Desk, tmp_path: Path, ticked: bool
+) -> None:
+    """It waits behind what was taken over; the final effect is told after the answer."""
+    with_steps(desk, tmp_path, TURNED.replace("continues_after_failure = true\n", ""))
+    x = recorded(desk, "x").opened
+    assert x is not None
+    desk.send()
+    told_of(desk, x, Says.NOT_DELIVERED, "a bounce")
+    assert [desk.step(x, number).state for number in (1, 2)] == ["failed", "waiting"]
+    assert recorded(desk, "y", replaces="x").verdict is Verdict.RECORDED
+    told_of(desk, x, Says.DELIVERED, "their log")
+    hold = Hold.objects.get(operation_id=x.id, closed_at=None)
+    given = Decision(Answer.HAPPENED_ACCEPTED, "taken over", hold.version, reference=desk.step(x).reference)
+    if ticked:
+        with pytest.raises(Refused, match="step 2 would still be sent") as why:
+            settle_hold(hold.pk, replace(given, keep_later=frozenset({2})), by_owner(desk))
+        assert why.value.field == "keep_later"
+
+    settle_hold(hold.pk, given, by_owner(desk))
+    told_of(desk, x, Says.DELIVERED, "their log, read again")
+    let_go_on(desk)
+
+    assert [desk.step(x, number).state for number in (1, 2)] == ["confirmed", "cancelled"]
+    assert (desk.operation(x).state, effects(desk, x, 2)) == ("cancelled", 0)
+    call_command("verify_ledger")
+
+
+@pytest.mark.parametrize("performer", ["engine", "automation"])
+def test_a_step_of_what_is_replaced_is_not_sent_when_it_is_found_absent(
+    desk: Desk, tmp_path: Path, performer: str
+) -> None:
+    """After a restored backup it is looked for; that it is not there sends or offers nothing."""
+    with_steps(desk, tmp_path, f'{TURNED}performer = "{performer}"\n')
+    x = recorded(desk, "x").opened
+    assert x is not None
+    desk.sandbox.script("invalid", 1, method="POST", identity=step_identity(x.id, 1))
+    desk.send()
+    y = recorded(desk, "y", replaces="x").opened
+    assert y is not None
+    record_restored(desk.operation(y).created_at - timedelta(microseconds=1), actor="command:test")
+    assert [desk.step(x, number).state for number in (1, 2)] == ["unknown", "unknown"]
+    hold = Hold.objects.get(operation_id=x.id, closed_at=None)
+    given = Decision(Answer.ABSENT_END, "y does it", hold.version, checked_how="searched")
+    settle_hold(hold.pk, given, by_owner(desk))
+
+    found_nowhere(desk, x, 2)
+    let_go_on(desk)
+
+    assert [desk.step(x, number).state for number in (1, 2)] == ["failed", "cancelled"]
+    assert (desk.operation(x).state, effects(desk, x, 2)) == ("failed", 0)
+
+
+def told_of(desk: Desk, opened: Opened, says: Says, sentence: str) -> None:
+    told = Statement(says, sentence, reference=told_reference(desk, opened))
+    add_evidence(desk.team.pk, opened.id, "send_message", told, AUTOMATION)
+
+
+def told_reference(desk: Desk, opened: Opened) -> str:
+    (effect,) = desk.sandbox.effects(identity=step_identity(opened.id, 1))
+    return str(effect["reference"])
+
+
+def found_nowhere(desk: Desk, opened: Opened, number: int) -> None:
+    """Two searches that find nothing, long after the quiet period."""
+    quiet_since(3600, opened)
+    for _ in range(2):
+        settle_check(opened.id, number, None, by_owner(desk))
+        desk.hurry()
+        for claimed in claim_looks(5):
+            if (claimed.operation_id, claimed.step_number) == (opened.id, number):
+                nothing = LookupFact(LookupStatus.RECORDS, searched=True)
+                record_looks([replace(look(claimed, WIRE), fact=nothing)])

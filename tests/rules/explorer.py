@@ -33,7 +33,7 @@ from opsledger.rules.record import Act, Hold, KnownBy, Operation, Performer, Ste
 from opsledger.rules.replays import RUNS, Beside, Reason, Stated, VerdictKind, begun, verdict_of
 from opsledger.rules.revisions import Approval, approved, moved_to_content
 from opsledger.rules.schedule import counts_as_look
-from opsledger.rules.settling import Moment, NotNow
+from opsledger.rules.settling import Moment, NotNow, settled
 from opsledger.rules.states import ENDED_STATES, HoldReason, NoChange, Outcome, StepState
 from opsledger.rules.transitions import Look
 from tests.rules.builders import (
@@ -84,6 +84,7 @@ class Scenario:
     performer: Performer = Performer.ENGINE
     steps: int = 2
     cancels: bool = False
+    replaced: bool = False  # another operation may take its place, once nothing of it goes on
     withdraws: bool = False
     restores: bool = False
     replays: bool = False
@@ -513,6 +514,9 @@ class Walk:
         if self.scenario.cancels and not operation.cancelled and operation.state not in ENDED_STATES:
             after = transitions.cancel_requested(operation, moment)
             yield Event("the operation is cancelled", "cancel"), self._moved(node, after)
+        if self.scenario.replaced and not operation.replaced and _may_be_replaced(operation):
+            after = settled(replace(operation.copy(), replaced=True), moment)
+            yield Event("another operation replaces it", "replaced"), self._moved(node, after)
         if self.scenario.restores and len(operation.step(1).attempts) < ATTEMPTS_MAX:
             yield from self._restored(node, moment)
 
@@ -555,9 +559,22 @@ class Walk:
         steps = tuple(_step_key(step, clock) for step in operation.steps)
         peers = tuple(_peer_key(peer, node.tick) for peer in node.peers)
         not_after = clock.since(operation.not_after, 0)
-        return (operation.cancelled, operation.state, not_after, holds, steps, peers)
+        ended = (operation.cancelled, operation.replaced)
+        return (ended, operation.state, not_after, holds, steps, peers)
 
 
+def _may_be_replaced(operation: Operation) -> bool:
+    """As `ledger/actions/earlier.py` has it: settled, or nothing of it can have an effect and a person is asked."""
+    if operation.state in ENDED_STATES:
+        return True
+    goes_on = any(
+        step.state is StepState.READY and not operation.hold_on(step.number) for step in operation.steps
+    )
+    may_act = any(step.state in _MAY_ACT for step in operation.steps)
+    return bool(operation.holds) and not goes_on and not may_act
+
+
+_MAY_ACT = frozenset({StepState.IN_FLIGHT, StepState.ACCEPTED, StepState.UNKNOWN})
 _LONGEST_LOOK_SECONDS = 400  # a lease, and everything that is planned after it
 _LONGEST_WAIT_SECONDS = 260  # for a final effect
 
@@ -676,6 +693,15 @@ SCENARIOS = (
     Scenario("answers withdrawn", _BOTH, withdraws=True, sends_few=True),
     Scenario("answers withdrawn, final effect by report", _REPORTED, withdraws=True, steps=1),
     Scenario("a restored backup", _KEYED_BOTH, restores=True, sends_few=True),
+    Scenario("replaced, answers withdrawn", _BOTH, replaced=True, withdraws=True, sends_few=True),
+    Scenario("replaced, final effect by report", _REPORTED, replaced=True, sends_few=True),
+    Scenario(
+        "replaced, goes on after a failure, a restored backup",
+        _KEYED_BOTH,
+        replaced=True,
+        restores=True,
+        continues_after_failure=True,
+    ),
     Scenario("content to be approved", content=True, revises=3, steps=1),
     Scenario(
         "content to be approved, under a key; cancelled",

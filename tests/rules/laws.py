@@ -132,6 +132,7 @@ def _is_over(operation: Operation, step: Step, policies: Policies) -> bool:
 
 def _check_sending(operation: Operation, step: Step, policies: Policies, now: datetime) -> None:
     hold("row 2: a cancelled operation sends nothing", not operation.cancelled)
+    hold("what another operation replaces sends nothing", not operation.replaced)
     hold("row 3: nothing is sent under a hold", operation.hold_on(step.number) is None)
     hold("what is sent is frozen", step.request_digest is not None)
     hold("law 7: what is sent is approved", not step.approval_needed or step.approved_digest is not None)
@@ -234,8 +235,9 @@ def check_fold(old: Operation, new: Operation) -> None:
 
 
 def kept(operation: Operation) -> Operation:
-    """What the journal keeps of a record: all of it but the plan and what only the page shows."""
+    """What the journal keeps of a record: all of it but the plan, what only the page shows, and what another's tells."""
     bare = operation.copy()
+    bare.replaced = False
     for step in bare.steps:
         step.act, step.act_at, step.send_until = Act.NONE, None, None
         step.not_before = step.looked_at = step.look_at = None
@@ -301,6 +303,7 @@ def _check_claim(before: Node, event: Event, after: Node, moment: Moment) -> Non
     was = before.operation.step(event.step)
     hold("law 4: claimed from ready or unknown", was.state in {StepState.READY, StepState.UNKNOWN})
     hold("row 2: never of a cancelled operation", not before.operation.cancelled)
+    hold("never of what another operation replaces", not before.operation.replaced)
     hold("row 3: never under a hold", before.operation.hold_on(event.step) is None)
     hold("law 8: never after it happened", not {one.outcome for one in was.attempts} & HAPPENED)
     _check_approved(was, before, moment)

@@ -440,6 +440,65 @@ def test_cancelled_comes_before_a_hold_and_before_a_lease() -> None:
     assert states(world.hear(flying, DEFERRED)) == [S.CANCELLED]  # not ready again, as row 12 would have it
 
 
+SENT_BY_ITSELF: dict[str, tuple[World, Make, int]] = {
+    "to be sent": (World(), lambda world: world.opened(), 1),
+    "to be offered": (World(), lambda world: world.opened(performer=Performer.AUTOMATION), 1),
+    "put off": (World(), lambda world: world.sent(world.opened(), DEFERRED), 1),
+    "behind a step that is done now": (
+        World(policy(), policy()),
+        lambda world: world.sent(world.opened(), confirmed()),
+        2,
+    ),
+    "behind a failure": (
+        World(policy(), policy(continues_after_failure=True)),
+        lambda world: answered(
+            held := world.sent(world.opened(), REJECTED), held.holds[0].id, Given(Answer.END_FAILED), world.moment
+        ),
+        2,
+    ),
+    "its destination is stopped": (World(policy(destination_stopped=True)), lambda world: world.opened(), 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("world", "make", "number"), SENT_BY_ITSELF.values(), ids=SENT_BY_ITSELF)
+def test_what_another_operation_replaces_is_cancelled_where_it_would_be_sent(
+    world: World, make: Make, number: int
+) -> None:
+    operation = make(world)
+    alone = settled(operation.copy(), world.moment).step(number)
+
+    step = settled(replace(operation.copy(), replaced=True), world.moment).step(number)
+
+    assert alone.state is S.READY
+    assert (step.state, step.act) == (S.CANCELLED, Act.NONE)
+
+
+def test_what_another_operation_replaces_is_looked_for_and_not_sent_under_protection() -> None:
+    world = World(policy(KEYED_LOOKED_UP))
+    in_vain, at_once = looked_for_in_vain(world), unknown(World(policy(KEYED_LOOKED_UP)))
+    at_once.steps[0].resend_asked = True
+    assert (in_vain.steps[0].act, settled(at_once.copy(), world.moment).steps[0].act) == (Act.SEND, Act.SEND)
+
+    asked = settled(replace(in_vain, replaced=True), world.moment)
+    looked_for = settled(replace(at_once, replaced=True), world.moment)
+
+    assert reasons(asked) == [R.OUTCOME_UNKNOWN]
+    assert (looked_for.steps[0].act, reasons(looked_for)) == (Act.LOOK, [])
+    with pytest.raises(NotNow):
+        world.claim(asked)
+
+
+def test_what_another_operation_replaces_keeps_its_questions() -> None:
+    world = World(policy(), policy())
+    operation = world.sent(world.opened(), REJECTED)
+
+    replaced = settled(replace(operation.copy(), replaced=True), world.moment)
+
+    assert (states(replaced), reasons(replaced)) == ([S.READY, S.WAITING], [R.REJECTED])
+    ended = answered(replaced, replaced.holds[0].id, Given(Answer.END_FAILED), world.moment)
+    assert (states(ended), ended.state) == ([S.FAILED, S.CANCELLED], OperationState.FAILED)
+
+
 def test_a_hold_comes_before_the_step_before() -> None:
     world = World(policy(), policy())
     operation = world.sent(world.sent(world.opened(), confirmed()), REJECTED, 2)

@@ -24,7 +24,6 @@ from opsledger.ledger.actions.approve import (
 from opsledger.ledger.actions.change import Change, change_here
 from opsledger.ledger.actions.deciding import By, Refused, check_reason
 from opsledger.ledger.actions.reject import approvable
-from opsledger.ledger.actions.settle import replaced_stays_still
 from opsledger.ledger.approvals import (
     ApprovedBefore,
     WaitingStep,
@@ -139,9 +138,7 @@ def _change(run: Pass, waiting: WaitingStep, back: ApprovedBefore | None, facts:
             return _returned(run, loaded, waiting, back, moment)
         hold = loaded.record.hold_on(waiting.number)
         assert hold is not None
-        after = answered(loaded.record, hold.id, Given(Answer.END_FAILED), moment)
-        replaced_stays_still(loaded, after)
-        return after
+        return answered(loaded.record, hold.id, Given(Answer.END_FAILED), moment)
 
     told = {**facts, "returned_to": back.revision if back else None}
     if back is not None and back.version_id is not None:

@@ -24,9 +24,9 @@ from opsledger.ledger.models import ContentVersion, Hold
 from opsledger.ledger.queries.names import find_named
 from opsledger.ledger.records import Loaded, lock
 from opsledger.rules.answers import REVISES, SENDS_AGAIN, Answer, Given, answered
-from opsledger.rules.record import Act, Operation, Step
+from opsledger.rules.record import Operation
 from opsledger.rules.settling import Moment, NotNow
-from opsledger.rules.states import HoldReason, Outcome, StepState
+from opsledger.rules.states import NEVER_SENT_STATES, HoldReason, Outcome, StepState
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,7 @@ class Decision:
 _SAY_ABSENT = frozenset({Answer.ABSENT_SEND_AGAIN, Answer.ABSENT_END, Answer.ABSENT_REVISE})
 NEEDS_REFERENCE = frozenset({Answer.HAPPENED, Answer.KEEP_ONE, Answer.OURS})
 NAMES_REFERENCE = NEEDS_REFERENCE | {Answer.HAPPENED_ACCEPTED, Answer.DELIVERED}
+_NOT_SENT = NEVER_SENT_STATES | {StepState.CANCELLED}
 _OF_THE_HOLD = frozenset({Answer.OURS, Answer.NOT_OURS})  # of the record that the hold is about
 
 
@@ -132,21 +133,18 @@ def _still_sendable(hold: Hold, decision: Decision) -> None:
         )
 
 
-def replaced_stays_still(loaded: Loaded, after: Operation) -> None:
-    """No answer lets a later step of a replaced operation go on by itself, at once or when an earlier one is done."""
-    begun = [step for step in after.steps if _goes_on(loaded.record.step(step.number), step)]
-    replaced = replaced_by([loaded.id]) if begun else {}
-    if replaced:
+def _ticks_no_replaced_step(loaded: Loaded, decision: Decision) -> None:
+    """A tick would have a step sent that table 4 cancels, since another operation does it; so it is not taken in silence."""
+    if not loaded.record.replaced:
+        return
+    later = [step.number for step in loaded.record.steps if step.state in _NOT_SENT]
+    ticked = sorted(decision.keep_later.intersection(later))
+    if ticked:
         raise Refused(
-            f"Operation {replaced[loaded.id]} replaces this one, and step {begun[0].number} would still be sent."
-            " Cancel this operation first, then answer."
+            f"Operation {replaced_by([loaded.id])[loaded.id]} replaces this one, and step {ticked[0]} would still be sent."
+            " Answer without keeping it.",
+            field="keep_later",
         )
-
-
-def _goes_on(was: Step, step: Step) -> bool:
-    acts = {Act.SEND, Act.OFFER}
-    came_back = was.state is StepState.CANCELLED and step.state is not StepState.CANCELLED
-    return came_back or (step.act in acts and was.act not in acts)
 
 
 def _is_of_the_hold(hold: Hold, decision: Decision) -> None:
@@ -279,6 +277,7 @@ def answer_change(
     )
 
     def decide(loaded: Loaded, moment: Moment) -> Operation:
+        _ticks_no_replaced_step(loaded, decision)
         try:
             if decision.answer not in REVISES:
                 known = replace(given, elsewhere=_held_elsewhere(loaded, hold, decision))
@@ -290,7 +289,6 @@ def answer_change(
         except revise.BadRevision as bad:
             raise Refused(bad.why, field=bad.field) from bad
         _references_still_free(loaded, after)
-        replaced_stays_still(loaded, after)
         _say(made, hold, decision, by)
         return after
 
