@@ -4,8 +4,8 @@ Absence is concluded by lookups, by a reply or a report that says *no change* la
 provider's statement. Each of them asks here first: what was found or named once is not absent because nobody finds it any
 more, nor because somebody who was asked says so. A person decides then.
 
-An attempt of which nobody knows the outcome keeps the reference under which its record was found, or was named by the
-destination itself, until it is settled. So the answer rests on what the journal keeps.
+An attempt of which nobody knows the outcome, yet or any more, keeps the reference under which its record was found, or was
+named by the destination itself, until it is settled. So the answer rests on what the journal keeps.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from opsledger.rules.record import Hold, Step
-from opsledger.rules.states import HoldReason, Outcome
+from opsledger.rules.states import HoldReason
 
 # Questions about records that were found, or about words that contradict each other.
 SAY_THAT_IT_HAPPENED = frozenset({HoldReason.DISPUTED, HoldReason.RECORD_DIFFERS, HoldReason.DUPLICATE_FOUND})
@@ -39,7 +39,7 @@ def decisive_digest(facts: Mapping[str, Any]) -> str:
 
 def named(step: Step) -> tuple[str, ...]:
     """The references of records that the step may have made; without those that a person has disowned."""
-    return _owned((attempt.reference for attempt in step.attempts_with(Outcome.UNKNOWN)), step.not_ours)
+    return _owned((one.reference for one in step.attempts if one.is_unsettled), step.not_ours)
 
 
 def _owned(references: Iterable[str | None], not_ours: Collection[str]) -> tuple[str, ...]:

@@ -77,6 +77,10 @@ ANSWERS: Mapping[HoldReason, tuple[Answer, ...]] = {
 SENDS_AGAIN = frozenset({Answer.ABSENT_SEND_AGAIN, Answer.SAME_AGAIN, Answer.MORE_TRIES})
 REVISES = frozenset({Answer.REVISE, Answer.ABSENT_REVISE})
 KEEPS_OPEN = frozenset({Answer.STILL_UNKNOWN})
+# They settle attempts that have ended; there is none while the only one is under way.
+_OF_WHAT_WAS_SENT = frozenset(
+    {Answer.HAPPENED, Answer.HAPPENED_ACCEPTED, Answer.OURS, Answer.NOT_OURS, Answer.KEEP_ONE}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,8 @@ def answers_for(operation: Operation, hold: Hold) -> tuple[Answer, ...]:
         refused |= {Answer.ABSENT_SEND_AGAIN, Answer.ABSENT_REVISE}
     if step.state is StepState.IN_FLIGHT:
         refused |= {Answer.ABSENT_SEND_AGAIN, Answer.ABSENT_END, Answer.ABSENT_REVISE, Answer.CLOSE_UNKNOWN}
+        if all(attempt.outcome is None for attempt in step.attempts):
+            refused |= _OF_WHAT_WAS_SENT
     elif not step.attempts_with(Outcome.UNKNOWN):
         refused |= {Answer.CLOSE_UNKNOWN}
         if step.state in {StepState.CONFIRMED, StepState.ACCEPTED}:

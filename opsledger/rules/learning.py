@@ -59,8 +59,10 @@ def learn(operation: Operation, step: Step, attempt: Attempt, finding: Finding, 
     step.answered_with_error = step.answered_with_error or finding.answered_with_error
     if finding.outcome is Outcome.UNKNOWN:
         if attempt.outcome is None:
-            _end(step, attempt, finding)
+            names = named(step)
+            _end(step, attempt, replace(finding, reference=finding.reference or attempt.reference))
             follow_attempts(operation, step, moment)
+            ask_about_others(operation, step, names, finding.reference, moment)
         return
     settled = attempt.outcome not in {None, Outcome.UNKNOWN}
     if _is_in_dispute(operation, step, attempt):
@@ -126,12 +128,12 @@ def _speaks_against_a_person(operation: Operation, step: Step, attempt: Attempt,
     if step.never_known:
         return not nothing or not outcomes & {None, Outcome.UNKNOWN}
     hold = operation.hold_on(step.number)
-    asked = attempt.outcome is Outcome.UNKNOWN and bool(contradicts_absence(step, hold))
+    asked = attempt.is_unsettled and bool(contradicts_absence(step, hold))
     return asked and nothing and (outcomes <= {Outcome.NO_CHANGE} or _is_its_own(step, attempt))
 
 
 def _is_its_own(step: Step, attempt: Attempt) -> bool:
-    """Whether the record that was named for an unknown attempt can be no other attempt's."""
+    """Whether the record that was named for an unsettled attempt can be no other attempt's."""
     if attempt.reference not in named(step):
         return False
     others = [other for other in step.attempts if other is not attempt]
@@ -148,7 +150,7 @@ def _earlier_unnamed(step: Step, attempt: Attempt) -> Attempt | None:
 def _hand_name_on(step: Step, attempt: Attempt) -> None:
     """What a later attempt was told that exists, and did not make, an earlier one has made, as far as anybody knows."""
     names = named(step)
-    if attempt.outcome is not Outcome.UNKNOWN or attempt.reference not in names:
+    if not attempt.is_unsettled or attempt.reference not in names:
         return
     maker = _earlier_unnamed(step, attempt)
     if maker is not None:
@@ -246,7 +248,7 @@ def dispute(
     facts = _statements(operation, step, attempt, finding)
     heard = finding.reference if finding.taken_by is None else None
     for doubtful in [attempt] if attempt is not None else step.attempts_with(Outcome.CONFIRMED):
-        found_as = doubtful.reference if doubtful.outcome is Outcome.UNKNOWN else None
+        found_as = doubtful.reference if doubtful.is_unsettled else None
         doubtful.outcome, doubtful.no_change = Outcome.UNKNOWN, None
         doubtful.reference, doubtful.known_by = heard or found_as, None
     ask_again(operation, step, HoldReason.DISPUTED, moment, facts)
@@ -268,9 +270,12 @@ def found_in_vain(operation: Operation, step: Step, moment: Moment, facts: Mappi
 
 
 def name_record(step: Step, reference: str | None) -> None:
-    """A record that was found or named, and settles nothing: each attempt that may have made it remembers it."""
+    """A record that was found or named, and settles nothing: each attempt that may have made it remembers it; one that is
+    still open does where no other may."""
     if reference and reference not in step.not_ours:
-        for attempt in step.attempts_with(Outcome.UNKNOWN):
+        for attempt in step.attempts_with(Outcome.UNKNOWN) or [
+            one for one in step.attempts if one.is_unsettled
+        ]:
             attempt.reference = attempt.reference or reference
 
 
@@ -317,7 +322,7 @@ def ask_again(
 ) -> None:
     """What was settled is unknown again. Looks that were made for it count no longer; an open attempt goes on."""
     step.never_known = False
-    if step.state is not StepState.IN_FLIGHT:
+    if step.open_attempt is None:
         step.state = StepState.UNKNOWN
         begin_to_look(step, moment.now)
     open_hold(operation, step, reason, moment, facts)
@@ -329,7 +334,9 @@ def _statements(
     """What was said, what is heard now, and what has been sent upon it meanwhile."""
     said = attempt or next(iter(step.attempts_with(Outcome.CONFIRMED)), step.last_attempt)
     first = None
-    if said is not None and said.outcome is not None:
+    if said is not None and said.outcome is None and said.reference:
+        first = {"outcome": "found", "known_by": None, "reference": said.reference}
+    elif said is not None and said.outcome is not None:
         first = {"outcome": said.outcome.value, "known_by": said.known_by, "reference": said.reference}
         if step.never_known:
             first = {"outcome": "never_known", "known_by": KnownBy.PERSON, "reference": None}

@@ -66,6 +66,11 @@ class Attempt:
     def may_have_had_effect(self) -> bool:
         return self.outcome is not Outcome.NO_CHANGE
 
+    @property
+    def is_unsettled(self) -> bool:
+        """Open, or ended as unknown. A reference that it has is of a record that was found for it, or named."""
+        return self.outcome in {None, Outcome.UNKNOWN}
+
 
 @dataclass(slots=True)
 class Step:

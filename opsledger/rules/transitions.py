@@ -131,6 +131,7 @@ def looked(operation: Operation, number: int, look: Look, moment: Moment) -> Ope
        a record that was found is remembered all the same, and later empty answers prove no absence.
     2. It is accepted: the answer speaks of the final effect.
     3. It was decided or sent meanwhile: what was found is compared with what stands (table 6).
+    4. Its only attempt is still open: that attempt remembers what was found, and no silence after it proves absence.
     """
     after = operation.copy()
     step = after.step(number)
@@ -212,6 +213,8 @@ def _final_effect(operation: Operation, step: Step, look: Look, moment: Moment) 
 def _compare_look(operation: Operation, step: Step, look: Look, moment: Moment) -> None:
     """A look that was under way while the step was decided or sent again: what it found was there before that."""
     attempt = _spoken_of(step, look.reference, open_too=False)
+    if attempt is None and step.open_attempt is not None:
+        _remember(operation, step, look, moment)
     if attempt is None or look.answer not in {*_SETTLES, *_ASKS, *_NOTHING_THERE}:
         return
     if look.answer in _ASKS and attempt.outcome in HAPPENED:
@@ -223,6 +226,15 @@ def _compare_look(operation: Operation, step: Step, look: Look, moment: Moment) 
     elif look.answer not in _NOTHING_THERE or attempt.known_by is KnownBy.PERSON or step.never_known:
         # a record that a reply proved may be gone by now; that contradicts a person's word only
         learn(operation, step, attempt, _finding_of(look), moment)
+
+
+def _remember(operation: Operation, step: Step, look: Look, moment: Moment) -> None:
+    """Found while the only attempt is open: its reply is waited for, and settles it if it can."""
+    name_record(step, look.reference)
+    if look.answer in _ASKS:
+        open_hold(operation, step, _ASKS[look.answer], moment, look.facts)
+    elif (look.facts or {}).get(FOUND_UNNAMED):
+        open_hold(operation, step, HoldReason.OUTCOME_UNKNOWN, moment, look.facts)
 
 
 _NOTHING_THERE = frozenset({"absent", "failed", "contradicted"})
