@@ -38,7 +38,7 @@ from opsledger.ledger.actions.report import (
     reported,
     step_row,
 )
-from opsledger.ledger.models import Step, StepRequest
+from opsledger.ledger.models import Attempt, Step, StepRequest
 from opsledger.ledger.models.operations import REFERENCE_START, REFERENCE_START_LENGTH
 from opsledger.ledger.records import Loaded, lock
 from opsledger.ledger.rendering import identity_of
@@ -93,16 +93,17 @@ def add_evidence(team_id: UUID, operation_id: UUID, step_name: str, statement: S
 def _add_found(team_id: UUID, operation_id: UUID, step_name: str, statement: Statement, by: By) -> Reported:
     """Judged like a lookup's answer: by table 5 while the step is unknown or accepted, else compared with what stands.
 
-    It confirms only with this step's identity and equal decisive fields. What was never sent can't have made a record.
+    It confirms only with this step's identity and equal decisive fields; where nobody knows what was sent, its identity
+    alone is a question. What was never sent can't have made a record.
     """
     if not statement.reference:
         raise Refused("A found record needs its reference.", field="reference")
     with transaction.atomic(durable=True):
-        row = step_row(team_id, operation_id, step_name)
         lock([operation_id])
+        row = step_row(team_id, operation_id, step_name)
         evidence, known = kept_evidence(operation_id, row, by, _statement_facts(statement))
-        request = StepRequest.objects.filter(step_id=row.pk, revision=row.revision).first()
-    if known or request is None or not row.attempt_count:
+        body = _body_sent(row)
+    if known or not row.attempt_count:
         seen = replace(statement, says=Says.SEEN)  # kept, and decides nothing
         return _add_evidence(team_id, operation_id, step_name, seen, by)
     fields = tuple(sorted(statement.fields.items()))
@@ -113,7 +114,7 @@ def _add_found(team_id: UUID, operation_id: UUID, step_name: str, statement: Sta
         step_number=row.number,
         destination_id=row.destination_id,
         identity=identity_of(row.identity, operation_id, row.number),
-        request_fields=sent_fields(bytes(request.body), profile.lookup),
+        request_fields=sent_fields(body, profile.lookup),
         fact=LookupFact(LookupStatus.RECORDS, (found,), complete=False),
         evidence=evidence,
         actor=by.actor,
@@ -122,6 +123,14 @@ def _add_found(team_id: UUID, operation_id: UUID, step_name: str, statement: Sta
     )
     record_looks([looked])
     return reported(operation_id, row)
+
+
+def _body_sent(row: Step) -> bytes | None:
+    """Of the request that left last; one that waits to be sent has made no record. None where nobody knows its bytes."""
+    left = Attempt.objects.filter(step_id=row.pk).exclude(no_change=NoChange.NOT_SENT)
+    last = left.order_by("-revision").values_list("revision", flat=True).first()
+    request = StepRequest.objects.filter(step_id=row.pk, revision=last or row.revision).first()
+    return bytes(request.body) if request is not None else None
 
 
 def _add_evidence(
