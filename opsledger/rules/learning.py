@@ -80,7 +80,7 @@ def learn(operation: Operation, step: Step, attempt: Attempt, finding: Finding, 
         if finding.outcome is Outcome.NO_CHANGE:
             _hand_name_on(step, attempt)
         _end(step, attempt, finding)
-        _settle_siblings(step, attempt, finding)
+        _settle_siblings(operation, step, attempt, finding)
         follow_attempts(operation, step, moment)
         if finding.outcome in HAPPENED:
             ask_about_others(operation, step, names, finding.reference, moment)
@@ -166,16 +166,17 @@ def _end(step: Step, attempt: Attempt, finding: Finding) -> None:
         step.rejection_waived = False  # a person's *same again* was for one try
 
 
-def _settle_siblings(step: Step, attempt: Attempt, finding: Finding) -> None:
+def _settle_siblings(operation: Operation, step: Step, attempt: Attempt, finding: Finding) -> None:
     """What is documented as the earlier attempts' answer too, under the same key and bytes: a success, or the first
     attempt's own refusal, given out again. The refusal says nothing of an attempt that came after it, nor of one whose
-    record was found or named."""
+    record was found or named. Of what a restored backup has forgotten, nobody knows the key."""
     if not finding.settles_earlier:
         return
     known = named(step)
     for sibling in step.attempts_with(Outcome.UNKNOWN):
         refused = sibling.number < attempt.number and sibling.reference not in known
-        if sibling.revision == attempt.revision and (finding.outcome in HAPPENED or refused):
+        same = sibling.revision == attempt.revision and not operation.has_forgotten(sibling)
+        if same and (finding.outcome in HAPPENED or refused):
             _end(step, sibling, finding)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from opsledger.rules.profile import ActionProfile, FinalEffectBy, ProtectionKind
-from opsledger.rules.protection import Protected, protected_until
+from opsledger.rules.protection import Protected, forgotten, protected_until
 from opsledger.rules.record import Act, Attempt, KnownBy, Operation, Performer, Step
 from opsledger.rules.schedule import look_times
 from opsledger.rules.states import FINAL_STATES, NEVER_SENT_STATES, HoldReason, NoChange, Outcome, StepState
@@ -73,7 +73,7 @@ def _by_itself(operation: Operation, step: Step, policies: Policies, now: dateti
         return _before_sending(operation, step, policies, now)
     if step.state is StepState.ACCEPTED:
         return _after_acceptance(operation, step, policy, now)
-    return _unknown(step, policy, now)
+    return _unknown(operation, step, policy, now)
 
 
 # Rows 1 to 3: nothing is sent, lookups go on
@@ -96,7 +96,7 @@ def _only_find_out(operation: Operation, step: Step, policy: Policy, now: dateti
         if not held:
             if step.state is StepState.ACCEPTED:
                 return _after_acceptance(operation, step, policy, now)
-            return Next(row=row, hold=_reason_for_unknown(step, policy, now))
+            return Next(row=row, hold=_reason_for_unknown(operation, step, policy, now))
     return Next(row=row)
 
 
@@ -191,9 +191,9 @@ def approval_stands(operation: Operation, step: Step, rendered: Rendered, now: d
 
 
 def _forgotten_and_absent(operation: Operation, attempt: Attempt) -> bool:
-    """Only an attempt that nobody remembers was opened when the operation was. What a person said of it stands as said."""
-    of_backup = attempt.opened_at == operation.created_at and attempt.known_by is not KnownBy.PERSON
-    return of_backup and attempt.no_change is NoChange.ABSENT
+    """What a person said of it stands as said."""
+    by_person = attempt.known_by is KnownBy.PERSON
+    return operation.has_forgotten(attempt) and not by_person and attempt.no_change is NoChange.ABSENT
 
 
 def _too_late(operation: Operation, step: Step, now: datetime) -> bool:
@@ -282,21 +282,21 @@ def _is_waited_for(operation: Operation, step: Step) -> bool:
 # Rows 18 to 21: unknown
 
 
-def _unknown(step: Step, policy: Policy, now: datetime) -> Next:
+def _unknown(operation: Operation, step: Step, policy: Policy, now: datetime) -> Next:
     if step.integrity_alarm:
         return Next(row=21, hold=HoldReason.INTEGRITY_ALARM)
-    protected = protection_of(step, policy, now)
+    protected = protection_of(operation, step, policy, now)
     again = _again_under_protection(step, policy, protected, now)
     if step.resend_asked and again:
         return again
     if not policy.automatic_recovery:
-        return Next(row=18, hold=_reason_for_unknown(step, policy, now))
+        return Next(row=18, hold=_reason_for_unknown(operation, step, policy, now))
     look_at = _look_before_asking(step, policy, now)
     if look_at is not None and (
         not protected.protected or protected.until is None or look_at < protected.until
     ):
         return Next(row=19, act=Act.LOOK, at=look_at)
-    return again or Next(row=21, hold=_reason_for_unknown(step, policy, now))
+    return again or Next(row=21, hold=_reason_for_unknown(operation, step, policy, now))
 
 
 def _again_under_protection(step: Step, policy: Policy, protected: Protected, now: datetime) -> Next | None:
@@ -320,18 +320,18 @@ def may_resend(step: Step) -> bool:
     return frozen and approved and same and by_engine and not refused and not done
 
 
-def _reason_for_unknown(step: Step, policy: Policy, now: datetime) -> HoldReason:
+def _reason_for_unknown(operation: Operation, step: Step, policy: Policy, now: datetime) -> HoldReason:
     if step.integrity_alarm:
         return HoldReason.INTEGRITY_ALARM
     kind = policy.profile.protection.kind
-    once_protected = kind is not ProtectionKind.NONE and _once_protected(step, policy)
-    expired = once_protected and not protection_of(step, policy, now).protected
+    once_protected = kind is not ProtectionKind.NONE and _once_protected(operation, step, policy)
+    expired = once_protected and not protection_of(operation, step, policy, now).protected
     return HoldReason.PROTECTION_EXPIRED if expired else HoldReason.OUTCOME_UNKNOWN
 
 
-def _once_protected(step: Step, policy: Policy) -> bool:
+def _once_protected(operation: Operation, step: Step, policy: Policy) -> bool:
     first = step.first_possible_at
-    return first is not None and protection_of(step, policy, first).protected
+    return first is not None and protection_of(operation, step, policy, first).protected
 
 
 # Shared readings
@@ -342,8 +342,18 @@ def tries_left(step: Step, policy: Policy) -> bool:
     return step.tries_used < policy.profile.retries.tries_max + step.tries_extra
 
 
-def protection_of(step: Step, policy: Policy, now: datetime) -> Protected:
-    """Whether sending the same request again at `now` is documented to have no second effect."""
+def protection_of(operation: Operation, step: Step, policy: Policy, now: datetime) -> Protected:
+    """Whether sending the same request again at `now` is documented to have no second effect.
+
+    Every kind of protection is of the request that was sent first. What a restored backup has forgotten may have been
+    another one, so while its outcome is unknown nothing protects.
+    """
+    if any(operation.has_forgotten(attempt) for attempt in step.attempts_with(Outcome.UNKNOWN)):
+        return forgotten(policy.profile)
+    return _protection_of_request(step, policy, now)
+
+
+def _protection_of_request(step: Step, policy: Policy, now: datetime) -> Protected:
     return protected_until(
         policy.profile,
         first_possible_at=step.first_possible_at,
@@ -417,7 +427,7 @@ def _planned_looks(step: Step, policy: Policy, now: datetime) -> tuple[datetime,
 
 def _window_end(step: Step, policy: Policy, now: datetime) -> datetime | None:
     """Until when a protected attempt may start, if one could be made when the outcome became unknown."""
-    protected = protection_of(step, policy, step.unknown_at or now)
+    protected = _protection_of_request(step, policy, step.unknown_at or now)
     return protected.until
 
 

@@ -60,7 +60,7 @@ def protected_until(
         sentence = "The bytes are not those that were sent first. Nothing may be sent."
         return Protected(kind, False, "bytes_differ", sentence, integrity_alarm=True)
     if kind is ProtectionKind.NONE:
-        return _no(kind, "none_documented", "The destination documents no protection for this action.")
+        return _no(kind, "none_documented", _NONE_DOCUMENTED)
     if kind is ProtectionKind.UPSERT and record_changed_since is not False:
         return _overwrites(record_changed_since)
     if answered_with_error and profile.protection.replay is ReplayMeaning.FIRST_SUCCESS_ONLY:
@@ -76,6 +76,7 @@ def protected_until(
     return Protected(kind, True, _WHY_ENDLESS[kind], _SENTENCE_ENDLESS[kind])
 
 
+_NONE_DOCUMENTED = "The destination documents no protection for this action."
 _WHY_ENDLESS = {
     ProtectionKind.CLIENT_ID: "unique_id",
     ProtectionKind.UPSERT: "record_unchanged",
@@ -87,6 +88,17 @@ _SENTENCE_ENDLESS = {
     ProtectionKind.CONDITIONAL: "Protected: a repeat is refused by its own precondition. "
     "That refusal says nothing about the first attempt.",
 }
+
+
+def forgotten(profile: ActionProfile) -> Protected:
+    """A restored backup has forgotten what was sent: perhaps a revision of the request, with another key."""
+    kind = profile.protection.kind
+    if kind is ProtectionKind.NONE:
+        return _no(kind, "none_documented", _NONE_DOCUMENTED)
+    sentence = (
+        "A restored backup has forgotten what was sent: it may have been another request, under another key."
+    )
+    return _no(kind, "forgotten", sentence)
 
 
 def is_documented(profile: ActionProfile) -> bool:

@@ -195,6 +195,13 @@ class Operation:
     def step(self, number: int) -> Step:
         return self.steps[number - 1]
 
+    def has_forgotten(self, attempt: Attempt) -> bool:
+        """Whether a restored backup lost what was known of it: its revision, and so its key and its bytes, are a guess.
+
+        Only an attempt that nobody remembers was opened when the operation was.
+        """
+        return attempt.opened_at == self.created_at
+
     def hold_on(self, number: int) -> Hold | None:
         return next((hold for hold in self.holds if hold.step == number), None)
 

@@ -235,7 +235,7 @@ def _open(operation: Operation, step: Step, policies: Policies, now: datetime, b
         reason = Reason.AFTER_A_STEP_THAT_RUNS if runs else Reason.AFTER_A_STEP_THAT_STANDS
         return Verdict(VerdictKind.BEHIND, reason, str(earlier.number))
     if step.state is StepState.UNKNOWN:
-        return _of_stated(operation, step, beside) or _of_unknown(step, policies, now)
+        return _of_stated(operation, step, beside) or _of_unknown(operation, step, policies, now)
     missing = policies[step.number].render(operation, step).missing if step.request_digest is None else ()
     if missing:
         return _refuse(Reason.DATA_MISSING, ", ".join(missing))
@@ -267,9 +267,9 @@ def _of_stated(operation: Operation, step: Step, beside: Beside) -> Verdict | No
     return Verdict(VerdictKind.SEND, Reason.STATED_ABSENT, stated.statement)
 
 
-def _of_unknown(step: Step, policies: Policies, now: datetime) -> Verdict:
+def _of_unknown(operation: Operation, step: Step, policies: Policies, now: datetime) -> Verdict:
     policy = policies[step.number]
-    protected = protection_of(step, policy, now)
+    protected = protection_of(operation, step, policy, now)
     if protected.protected and may_resend(step):
         return Verdict(VerdictKind.SEND_PROTECTED, Reason.PROTECTED, until=protected.until)
     if may_look(step, policy):

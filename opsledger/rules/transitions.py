@@ -415,8 +415,7 @@ def _could_have_been_sent(operation: Operation, step: Step) -> bool:
 
 
 def _told_of_backup(operation: Operation, step: Step, until: datetime) -> bool:
-    """Only an attempt that nobody remembers was opened when the operation was."""
-    return any(one.opened_at == operation.created_at and one.lease_ends_at >= until for one in step.attempts)
+    return any(operation.has_forgotten(one) and one.lease_ends_at >= until for one in step.attempts)
 
 
 def _forget_attempt(

@@ -16,7 +16,9 @@ from opsledger.ledger.actions.interventions import settle_cancel
 from opsledger.ledger.actions.open import Opened
 from opsledger.ledger.actions.sending import record_restored, switch_sending
 from opsledger.ledger.actions.settle import Decision, settle_hold
-from opsledger.ledger.models import Hold
+from opsledger.ledger.models import Hold, Recovery
+from opsledger.ledger.queries.hold_lines import line_of
+from opsledger.ledger.queries.record import record_of
 from opsledger.lib.ids import public
 from opsledger.rules.answers import Answer
 from tests.desk import Desk, step_identity
@@ -89,6 +91,27 @@ def test_after_restore_reaches_every_step_that_could_have_been_sent(
     assert desk.step(later).attempts.count() == 0
     assert record_restored(until, actor="command:test") == 0
     call_command("verify_ledger", stdout=StringIO())
+
+
+def test_a_key_that_may_be_another_one_protects_nothing_on_any_page(desk: Desk) -> None:
+    Recovery.objects.all().delete()
+    forgotten = desk.open()
+    record_restored(desk.operation(forgotten).created_at + timedelta(seconds=1), actor="command:test")
+    known = desk.open()
+    desk.sandbox.script("lose_reply_after_acting", 1, method="POST", identity=step_identity(known.id, 1))
+    desk.send()
+
+    assert said_of_protection(desk, forgotten) == {"forgotten"}
+    assert said_of_protection(desk, known) == {"within_window"}
+    assert claim_sends(10, worker="w") == []
+
+
+def said_of_protection(desk: Desk, opened: Opened) -> set[str]:
+    """In the inbox, and on the operation's page."""
+    line = line_of(Hold.objects.get(operation_id=opened.id, step__number=1).pk, [desk.team.pk])
+    record = record_of(desk.team.pk, opened.id)
+    assert line is not None and line.protected is not None and record is not None
+    return {line.protected.why, record.steps[0].protected.why}
 
 
 def test_one_that_can_not_be_read_is_named_when_all_others_are_done(desk: Desk) -> None:

@@ -101,12 +101,14 @@ class World:
         return Moment(self.now, self.policies, lambda: f"id{next(self._numbers)}")
 
     def opened(self, *, not_after: datetime | None = None, **fields: Any) -> Operation:
-        """A new operation at rest, its first step ready."""
+        """A new operation at rest, its first step ready. It was recorded a moment before anything of it can be claimed."""
         steps = [
             Step(number=number, name=f"step{number}", destination="crm", action="create_task", **fields)
             for number in self.policies
         ]
-        return settled(Operation("op", self.now, steps, not_after=not_after), self.moment)
+        return settled(
+            Operation("op", self.now - timedelta(microseconds=1), steps, not_after=not_after), self.moment
+        )
 
     # What happens, with the usual words left out
 

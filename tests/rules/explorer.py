@@ -521,7 +521,8 @@ class Walk:
             yield from self._restored(node, moment)
 
     def _restored(self, node: Node, moment: Moment) -> Iterator[Step_]:
-        """A restored backup forgets an attempt of step 1, and what a person may have said before it."""
+        """A restored backup forgets an attempt of step 1, and what a person may have said before it: also a revision, so
+        what it did was done under another key."""
         after = transitions.restored(node.operation, moment.now + timedelta(seconds=10), moment)
         was, peer = node.operation.step(1), node.peers[0]
         if len(after.step(1).attempts) == len(was.attempts):
@@ -535,9 +536,7 @@ class Walk:
             if acted and (not peer.happened or self.scenario.shape.protection.kind is ProtectionKind.NONE):
                 effects = (*peer.effects, f"R{len(forgotten.replies)}")
                 visible_at, denied = node.tick + 1, peer.denied or bool(peer.happened)
-                forgotten = replace(
-                    forgotten, effects=effects, visible_at=visible_at, key_seen=node.tick, denied=denied
-                )
+                forgotten = replace(forgotten, effects=effects, visible_at=visible_at, denied=denied)
             yield event, self._moved(node, after, 1, forgotten)
 
     @staticmethod
@@ -702,6 +701,7 @@ SCENARIOS = (
         restores=True,
         continues_after_failure=True,
     ),
+    Scenario("a restored backup, key, no lookup", _KEYED, restores=True, steps=1, sends_few=True),
     Scenario("content to be approved", content=True, revises=3, steps=1),
     Scenario(
         "content to be approved, under a key; cancelled",

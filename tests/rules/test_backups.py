@@ -9,8 +9,10 @@ import pytest
 
 from opsledger.rules import fold, transitions
 from opsledger.rules.answers import Answer, Given, answered
-from opsledger.rules.profile import Retries
+from opsledger.rules.next_step import protection_of
+from opsledger.rules.profile import Protection, ProtectionKind, Retries
 from opsledger.rules.record import Act, Operation, Performer
+from opsledger.rules.replays import Reason, verdict_of
 from opsledger.rules.states import HoldReason, Outcome, StepState
 from opsledger.rules.transitions import Look
 from tests.rules.builders import (
@@ -19,6 +21,7 @@ from tests.rules.builders import (
     LOOKUP,
     NOT_SENT,
     REJECTED,
+    SOURCE,
     UNCLEAR,
     World,
     accepted,
@@ -317,3 +320,82 @@ def test_a_person_may_send_it_past_its_latest_moment() -> None:
     after = say(world, operation, A.ABSENT_SEND_AGAIN)
 
     assert (after.step(1).act, after.hold_on(1)) == (Act.SEND, None)
+
+
+# Protection is of the request that was sent; what is forgotten may have been another one
+
+CLIENT_ID = Protection(ProtectionKind.CLIENT_ID, key_in="body:id", source=SOURCE)
+UPSERT = Protection(ProtectionKind.UPSERT, side_effects_again="none", source=SOURCE)
+CONDITIONAL = Protection(ProtectionKind.CONDITIONAL, source=SOURCE)
+
+
+@pytest.mark.parametrize(
+    "known", [False, True], ids=["nothing is known of it", "beside an attempt that is known"]
+)
+@pytest.mark.parametrize(
+    "protection", [KEYED, CLIENT_ID, UPSERT, CONDITIONAL], ids=lambda one: str(one.kind.value)
+)
+def test_nothing_protects_a_repeat_of_what_is_forgotten(protection: Protection, known: bool) -> None:
+    retries = Retries(tries_max=9, delays_seconds=(0,))
+    world = World(policy(profile(protection=protection, retries=retries)))
+    backup = world.opened(record_changed=False)
+    remembered = world.lose(world.claim(backup))
+    assert remembered.step(1).act is Act.SEND, "what is remembered goes again"
+    backup = remembered if known else backup
+
+    restored = transitions.restored(backup, UNTIL, world.at(1))
+
+    step = restored.step(1)
+    assert (step.act, reasons(restored)) == (Act.NONE, [R.OUTCOME_UNKNOWN])
+    protected = protection_of(restored, step, world.policies[1], world.now)
+    assert (protected.protected, protected.until, protected.why) == (False, None, "forgotten")
+    assert verdict_of(restored, step, world.policies, world.now).reason is Reason.NEEDS_DECISION
+    asked = restored.copy()
+    asked.holds, asked.step(1).resend_asked = [], True
+    assert transitions.time_passed(asked, world.moment).step(1).act is Act.NONE
+
+
+def test_a_request_that_was_revised_since_is_not_sent_beside_its_revision() -> None:
+    world = World(policy(profile(protection=KEYED, retries=Retries(tries_max=2, delays_seconds=(0,)))))
+    backup = ready(world)
+    sent = say(world, world.sent(backup, REJECTED), A.REVISE)
+    assert sent.step(1).revision == 2, "the key that the backup does not know"
+
+    restored = transitions.restored(backup, UNTIL, world.moment)
+
+    assert (restored.step(1).revision, restored.step(1).act) == (1, Act.NONE)
+
+
+def test_what_is_forgotten_is_looked_for_and_then_asked_about() -> None:
+    world = World(policy(RECOVERS))
+    restored = transitions.restored(ready(world), at(0), world.moment)
+    assert restored.step(1).act is Act.LOOK
+
+    for _ in range(9):
+        act_at = restored.step(1).act_at
+        if restored.step(1).act is not Act.LOOK or act_at is None:
+            break
+        world.now = max(world.now, act_at)
+        restored = transitions.looked(restored, 1, Look("no_answer"), world.moment)
+
+    assert (restored.step(1).act, reasons(restored)) == (Act.NONE, [R.OUTCOME_UNKNOWN])
+
+
+def test_a_success_under_a_known_key_leaves_what_is_forgotten_unknown() -> None:
+    world = World(policy(profile(protection=KEYED)))
+    restored = transitions.restored(in_flight(world), UNTIL, world.moment)
+
+    after = world.hear(restored, confirmed(settles_earlier=True), attempt=1)
+
+    assert [one.outcome for one in after.step(1).attempts] == [Outcome.CONFIRMED, Outcome.UNKNOWN]
+    assert states(after) == [S.UNKNOWN]
+
+
+def test_what_was_forgotten_and_is_absent_bars_no_protection_of_the_next_send() -> None:
+    world = two()
+    operation = found_absent(world, world.opened())
+
+    after = world.sent(operation, UNCLEAR)
+
+    protected = protection_of(after, after.step(1), world.policies[1], world.now)
+    assert protected.why != "forgotten"

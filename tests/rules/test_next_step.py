@@ -654,7 +654,7 @@ def test_unknown_is_sent_again_only_under_protection(
     operation = world.lose(operation)
 
     step = operation.steps[0]
-    assert protection_of(step, world.policies[1], world.now).protected is protected
+    assert protection_of(operation, step, world.policies[1], world.now).protected is protected
     assert (step.act is Act.SEND) is protected
     assert bool(operation.holds) is not protected
 

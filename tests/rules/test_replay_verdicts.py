@@ -557,7 +557,7 @@ def test_no_verdict_sends_what_happened(
         for n, (outcome, kind, by) in enumerate(attempts, 1)
     ]
     step = Step(1, "one", "crm", "create_task", state=state, request_digest="d", attempts=made)
-    operation = Operation("op", T0, [step], cancelled=cancelled_too)
+    operation = Operation("op", T0 - timedelta(seconds=1), [step], cancelled=cancelled_too)
     if reason is not None:
         open_hold(operation, step, reason, world.moment)
 

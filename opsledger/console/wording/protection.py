@@ -34,6 +34,7 @@ _UNPROTECTED: Mapping[str, str] = {
     "record_unread": noop("None: somebody may have changed the record"),
     "record_changed": noop("None: somebody has changed the record"),
     "error_not_kept": noop("None: the key is not kept after an error"),
+    "forgotten": noop("None: a restored backup has forgotten what was sent"),
     "window_unpublished": noop("None: how long it lasts is not published"),
 }
 

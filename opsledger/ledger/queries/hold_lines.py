@@ -13,7 +13,7 @@ from opsledger.ledger import definitions
 from opsledger.ledger.queries.looks import HOW_LOOKS_ENDED, LOOKS_ENDED
 from opsledger.lib.named_rows import named_rows
 from opsledger.rules.profile import ActionProfile
-from opsledger.rules.protection import Protected, protected_until
+from opsledger.rules.protection import Protected, forgotten, protected_until
 from opsledger.rules.states import HoldReason
 
 WAITING_MAX = 10_000  # of what waits behind one hold; more is shown as "10,000 or more"
@@ -76,7 +76,8 @@ SELECT h.id, h.reason, h.version, h.opened_at, h.due_at, h.owner_id, coalesce(p.
        {HOW_LOOKS_ENDED}, s.act, s.act_at, s.accepted_at, s.integrity_alarm, s.record_changed,
        s.answered_with_error,
        s.destination_version_id, o.not_after, a.first_possible_at, coalesce(a.may_have, false) AS may_have,
-       coalesce(a.sentence, '') AS sentence, coalesce(w.waiting, 0) AS waiting, now() AS now
+       coalesce(a.forgotten, false) AS forgotten, coalesce(a.sentence, '') AS sentence,
+       coalesce(w.waiting, 0) AS waiting, now() AS now
   FROM ({{picked}}) h
   LEFT JOIN person p ON p.id = h.owner_id
   LEFT JOIN ledger_event e ON e.id = h.event_id
@@ -87,6 +88,7 @@ SELECT h.id, h.reason, h.version, h.opened_at, h.due_at, h.owner_id, coalesce(p.
        SELECT min(opened_at) FILTER (WHERE revision = s.revision AND no_change IS DISTINCT FROM 'not_sent')
                   AS first_possible_at,
               bool_or(outcome IS DISTINCT FROM 'no_change') AS may_have,
+              bool_or(outcome = 'unknown' AND opened_at = o.created_at) AS forgotten,
               (array_agg(sentence ORDER BY number DESC))[1] AS sentence
          FROM ledger_attempt WHERE step_id = s.id) a ON h.step_id IS NOT NULL
   LEFT JOIN LATERAL (
@@ -109,18 +111,25 @@ def line_of(hold_id: UUID, team_ids: Sequence[UUID]) -> HoldLine | None:
     return lines[0] if lines else None
 
 
+def _protected(profile: ActionProfile, row: Any) -> Protected:
+    """As `next_step.protection_of` says."""
+    if row.forgotten:
+        return forgotten(profile)
+    return protected_until(
+        profile,
+        first_possible_at=row.first_possible_at,
+        now=row.now,
+        same_bytes=not row.integrity_alarm,
+        record_changed_since=row.record_changed,
+        answered_with_error=row.answered_with_error,
+    )
+
+
 def _line(row: Any) -> HoldLine:
     profile = protected = None
     if row.destination_version_id is not None:
         profile = definitions.destination(row.destination_version_id).actions[row.action].profile
-        protected = protected_until(
-            profile,
-            first_possible_at=row.first_possible_at,
-            now=row.now,
-            same_bytes=not row.integrity_alarm,
-            record_changed_since=row.record_changed,
-            answered_with_error=row.answered_with_error,
-        )
+        protected = _protected(profile, row)
     return HoldLine(
         id=row.id,
         reason=HoldReason(row.reason),

@@ -287,7 +287,9 @@ def _steps(loaded: Loaded, now: datetime) -> list[StepRecord]:
             idempotency_key=row.idempotency_key,
             tries_used=row.tries_used,
             tries_max=row.tries_max + row.tries_extra,
-            protected=protection_of(loaded.record.step(row.number), loaded.policies[row.number], now),
+            protected=protection_of(
+                loaded.record, loaded.record.step(row.number), loaded.policies[row.number], now
+            ),
             looks=Looks(row.looks_made, row.looks_found_nothing, row.looks_failed),
             attempts=attempts.get(row.number, []),
             approval_needed=row.approval_needed,

@@ -187,7 +187,7 @@ def _item(whole: Loaded, step: Step, beside: Beside, now: datetime, known: _Know
             *bound_to(verdict, whole.workflow_version_id, runs_with, known.statement),
             hold=hold,
         ),
-        protected=protection_of(step, whole.policies[number], now) if sends else None,
+        protected=protection_of(whole.record, step, whole.policies[number], now) if sends else None,
         hold_id=UUID(hold.id) if hold else None,
     )
 
