@@ -17,7 +17,15 @@ from opsledger.ledger.queries.approvals import usable_numbers
 from opsledger.ledger.queries.comparison import Findings
 from opsledger.ledger.queries.page import HoldView, OperationView
 from opsledger.ledger.rendering import params_of
-from opsledger.rules.answers import REVISES, SENDS_AGAIN, Answer, Given, answered, answers_for
+from opsledger.rules.answers import (
+    REVISES,
+    SENDS_AGAIN,
+    Answer,
+    Given,
+    answered,
+    answers_for,
+    ends_without_tick,
+)
 from opsledger.rules.definition_types import ParamDefinition
 from opsledger.rules.next_step import next_look_at
 from opsledger.rules.record import Act, Operation, Step
@@ -184,8 +192,9 @@ def _keep_later(value: str, view: OperationView, step: Step) -> tuple[LaterStep,
     record = view.rules
     if record.replaced:
         return ()  # another operation does what they would do
-    if value == "close":
-        later = [s for s in record.later(step) if s.state in {StepState.WAITING, StepState.READY}]
+    if value in {"close", "leave_accepted"}:
+        answer = Answer.CLOSE_UNKNOWN if value == "close" else Answer.LEAVE_ACCEPTED
+        later = ends_without_tick(record, step, answer, view.record.loaded.policies)
     elif value in {"happened", "absent", "ours", "keep_one"}:
         later = [s for s in record.later(step) if s.state is StepState.CANCELLED and not s.attempts]
     else:

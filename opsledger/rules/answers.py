@@ -129,6 +129,17 @@ def answers_for(operation: Operation, hold: Hold) -> tuple[Answer, ...]:
     return tuple(answer for answer in ANSWERS[hold.reason] if answer not in refused)
 
 
+def ends_without_tick(operation: Operation, step: Step, answer: Answer, policies: Policies) -> list[Step]:
+    """The later steps that end with this answer, but for those that a person ticks. What is left as accepted ends none
+    that the workflow lets go on after it."""
+    pending = [one for one in operation.later(step) if one.state in {StepState.WAITING, StepState.READY}]
+    if answer is Answer.CLOSE_UNKNOWN:
+        return pending
+    if answer is not Answer.LEAVE_ACCEPTED or policies[step.number].accepted_is_enough:
+        return []
+    return [one for one in pending if not policies[one.number].continues_after_failure]
+
+
 def answered(operation: Operation, hold_id: str, given: Given, moment: Moment) -> Operation:
     """One answer, applied.
 
@@ -222,11 +233,7 @@ def _still_unknown(operation: Operation, step: Step, given: Given, moment: Momen
 
 def _close_unknown(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
     step.never_known = True
-    step.go_on_after = _keeps_later(operation, step, given)
-    for other in operation.later(step):
-        if other.number not in given.keep_later and other.state in {StepState.WAITING, StepState.READY}:
-            settling.close_hold(operation, other)
-            other.state = StepState.CANCELLED
+    _keep_later(operation, step, given, moment)
 
 
 def _not_ours(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
@@ -277,11 +284,16 @@ def _not_delivered(operation: Operation, step: Step, given: Given, moment: Momen
 
 def _leave_accepted(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
     step.final_waived = True
-    step.go_on_after = _keeps_later(operation, step, given)
+    _keep_later(operation, step, given, moment)
 
 
-def _keeps_later(operation: Operation, step: Step, given: Given) -> bool:
-    return any(later.number in given.keep_later for later in operation.later(step))
+def _keep_later(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
+    """Later steps go on by a tick at each; those without one end."""
+    step.go_on_after = any(later.number in given.keep_later for later in operation.later(step))
+    for other in ends_without_tick(operation, step, given.answer, moment.policies):
+        if other.number not in given.keep_later:
+            settling.close_hold(operation, other)
+            other.state = StepState.CANCELLED
 
 
 def _nothing(operation: Operation, step: Step, given: Given, moment: Moment) -> None:

@@ -82,6 +82,7 @@ BUTTONS: Mapping[Answer, str] = {
 _CARD_TITLES: Mapping[str, str] = {"happened": noop("It happened"), "absent": noop("It did not happen")}
 _KEEP_WORDS: Mapping[str, str] = {
     "close": noop("Later steps that go on all the same; those without a tick are cancelled"),
+    "leave_accepted": noop("Later steps that go on all the same; those without a tick are cancelled"),
     "happened": noop("Steps that were cancelled by the earlier answer and come back"),
     "absent": noop("Steps that were cancelled by the earlier answer and come back"),
     "ours": noop("Steps that were cancelled by the earlier answer and come back"),

@@ -1,0 +1,111 @@
+"""The decision panel offers a tick at each later step that the answer would end, or may bring back, and takes it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from people import client_of
+from scenes import Scenes, hold_path, path_of
+
+from opsledger.engine.loading import read_files
+from opsledger.ledger.actions.definitions import forget_current, load
+from opsledger.ledger.actions.open import Opened
+from opsledger.ledger.actions.record import record_time_passed
+from opsledger.ledger.models import Step
+from opsledger.lib.ids import new_id
+from opsledger.rules.learning import Finding
+from opsledger.rules.record import KnownBy
+from opsledger.rules.states import Outcome
+from tests.desk import DEFINITIONS
+
+FOLLOW_UP = "campaign_follow_up"
+STEPS = f'[[workflow.{FOLLOW_UP}.steps]]\nname = "create_task"'
+MESSAGE_FIRST = """
+[[workflow.campaign_follow_up.steps]]
+name = "send_message"
+title = "Send the message"
+destination = "mail"
+action = "send_message"
+
+[[workflow.campaign_follow_up.steps]]
+name = "create_task"
+title = "Create the task"
+destination = "crm"
+action = "create_task"
+
+[[workflow.campaign_follow_up.steps]]
+name = "create_reminder"
+title = "Create the reminder"
+destination = "crm"
+action = "create_task"
+"""
+CARD = re.compile(r'<div class="if (\w+) stack">')
+
+
+@pytest.fixture
+def message_first(scenes: Scenes, tmp_path: Path) -> Scenes:
+    """A message, and two tasks that are made once it is known to have come."""
+    copied = tmp_path / "definitions"
+    shutil.copytree(DEFINITIONS, copied)
+    file = copied / f"{FOLLOW_UP}.toml"
+    file.write_text(file.read_text().partition(STEPS)[0] + MESSAGE_FIRST)
+    load(scenes.desk.team.pk, read_files([copied]), actor="command:test")
+    forget_current()
+    return scenes
+
+
+def not_proven(scenes: Scenes) -> Opened:
+    opened = scenes.open(workflow=FOLLOW_UP)
+    taken_over = Finding(Outcome.ACCEPTED, KnownBy.REPLY, reference=f"M-{new_id().hex[:6]}")
+    scenes.send(taken_over, sentence="Taken over.")
+    long_ago = timezone.now() - timedelta(hours=1)
+    Step.objects.filter(operation_id=opened.id, number=1).update(
+        accepted_at=long_ago, looks=4, looked_at=long_ago, act="await", act_at=long_ago
+    )
+    record_time_passed(10)
+    return opened
+
+
+def ticks(client: Client, opened: Opened) -> dict[str, list[str]]:
+    """The later steps that each card offers a tick for."""
+    parts = CARD.split(client.get(path_of(opened)).content.decode())
+    cards = zip(parts[1::2], parts[2::2], strict=True)
+    return {card: re.findall(r'name="keep" value="(\d+)"', text) for card, text in cards}
+
+
+def post(client: Client, scenes: Scenes, opened: Opened, answer: str, **data: Any) -> int:
+    hold = scenes.hold(opened)
+    fields = {"version": str(hold.version), "answer": answer, "reason": "I looked at the destination."} | data
+    return client.post(hold_path(hold, "settle"), fields).status_code
+
+
+def states(scenes: Scenes, opened: Opened) -> list[str]:
+    steps = Step.objects.filter(operation_id=opened.id).order_by("number")
+    return [step.state for step in steps]
+
+
+@pytest.mark.parametrize(
+    ("kept", "wanted"),
+    [
+        ([], ["accepted", "cancelled", "cancelled"]),
+        (["2"], ["accepted", "ready", "cancelled"]),
+        (["2", "3"], ["accepted", "ready", "waiting"]),
+    ],
+    ids=["none", "the next", "both"],
+)
+def test_what_is_left_as_accepted_lets_go_on_what_is_ticked(
+    message_first: Scenes, kept: list[str], wanted: list[str]
+) -> None:
+    client, opened = client_of(message_first.owner), not_proven(message_first)
+    assert ticks(client, opened)["leave_accepted"] == ["2", "3"]
+
+    assert post(client, message_first, opened, "leave_accepted", keep=kept) == 303
+
+    assert states(message_first, opened) == wanted
