@@ -42,6 +42,7 @@ def settled(operation: Operation, moment: Moment) -> Operation:
     """Lets table 4 decide for each step, in order, until nothing moves; then derives the operation's state."""
     for _ in range(4 * len(operation.steps) + 4):
         _forget_what_was_asked(operation)
+        _forget_what_was_left(operation)
         moved = [_plan(operation, step, moment) for step in operation.steps]
         if not any(moved):
             operation.state = derived_state(operation, moment.policies)
@@ -57,6 +58,15 @@ def _forget_what_was_asked(operation: Operation) -> None:
             step.resend_asked = False
         if step.look_applies and not open_ended:
             step.look_applies = False
+
+
+def _forget_what_was_left(operation: Operation) -> None:
+    """Left as accepted, or closed as never known, with what may follow: said of what stood then, not of another send."""
+    for step in operation.steps:
+        if step.final_waived and step.state is not StepState.ACCEPTED:
+            step.final_waived = False
+        if step.go_on_after and not (step.final_waived or step.never_known):
+            step.go_on_after = False
 
 
 def _plan(operation: Operation, step: Step, moment: Moment) -> bool:

@@ -105,6 +105,8 @@ def _check_attempts(step: Step) -> None:
     with_effect = {StepState.ACCEPTED, StepState.CONFIRMED, StepState.FAILED}
     hold("a reference needs an effect", step.reference is None or step.state in with_effect)
     hold("never known is unknown", not step.never_known or step.state is StepState.UNKNOWN)
+    hold("left as accepted is accepted", not step.final_waived or step.state is StepState.ACCEPTED)
+    hold("what follows was said of an end", not step.go_on_after or step.never_known or step.final_waived)
 
 
 def _check_plan(operation: Operation, step: Step, policies: Policies, now: datetime) -> None:
