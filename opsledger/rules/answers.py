@@ -266,7 +266,10 @@ def _same_again(operation: Operation, step: Step, given: Given, moment: Moment) 
 
 
 def _more_tries(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
-    step.not_before, step.ready_at, step.lateness_waived = moment.now, moment.now, True
+    """A latest moment that is past is waived with them; one that is still to come is not."""
+    late = operation.not_after is not None and moment.now >= operation.not_after
+    step.lateness_waived = step.lateness_waived or late
+    step.not_before, step.ready_at = moment.now, moment.now
     grant(step, moment.policies, given.tries)
 
 
