@@ -25,6 +25,7 @@ from opsledger.rules.answers import (
     answered,
     answers_for,
     ends_without_tick,
+    may_come_back,
 )
 from opsledger.rules.definition_types import ParamDefinition
 from opsledger.rules.next_step import next_look_at
@@ -196,7 +197,7 @@ def _keep_later(value: str, view: OperationView, step: Step) -> tuple[LaterStep,
         answer = Answer.CLOSE_UNKNOWN if value == "close" else Answer.LEAVE_ACCEPTED
         later = ends_without_tick(record, step, answer, view.record.loaded.policies)
     elif value in {"happened", "absent", "ours", "keep_one"}:
-        later = [s for s in record.later(step) if s.state is StepState.CANCELLED and not s.attempts]
+        later = may_come_back(record, step)
     else:
         later = []
     return tuple(LaterStep(s.number, view.step(s.number).title) for s in later)

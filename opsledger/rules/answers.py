@@ -140,6 +140,12 @@ def ends_without_tick(operation: Operation, step: Step, answer: Answer, policies
     return [one for one in pending if not policies[one.number].continues_after_failure]
 
 
+def may_come_back(operation: Operation, step: Step) -> list[Step]:
+    """The later steps that a tick brings back: cancelled, and never tried or tried without effect."""
+    cancelled = [one for one in operation.later(step) if one.state is StepState.CANCELLED]
+    return [one for one in cancelled if not one.may_have_had_effect]
+
+
 def answered(operation: Operation, hold_id: str, given: Given, moment: Moment) -> Operation:
     """One answer, applied.
 
@@ -325,8 +331,8 @@ def grant(step: Step, policies: Policies, tries: int) -> None:
 
 def _bring_back(operation: Operation, step: Step, given: Given) -> None:
     """Steps that the overturned answer had cancelled return by a tick."""
-    for other in operation.later(step):
-        if other.number in given.keep_later and other.state is StepState.CANCELLED and not other.attempts:
+    for other in may_come_back(operation, step):
+        if other.number in given.keep_later:
             other.state = StepState.WAITING
 
 

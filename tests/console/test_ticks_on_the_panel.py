@@ -12,18 +12,21 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 from people import client_of
-from scenes import Scenes, hold_path, path_of
+from scenes import DEFERRED, UNKNOWN, Scenes, hold_path, path_of
 
+from opsledger.console.forms import by_person
 from opsledger.engine.loading import read_files
 from opsledger.ledger.actions.definitions import forget_current, load
+from opsledger.ledger.actions.interventions import settle_withdraw
 from opsledger.ledger.actions.open import Opened
 from opsledger.ledger.actions.record import record_time_passed
 from opsledger.ledger.models import Step
 from opsledger.lib.ids import new_id
+from opsledger.rules.answers import Answer
 from opsledger.rules.learning import Finding
 from opsledger.rules.record import KnownBy
 from opsledger.rules.states import Outcome
-from tests.desk import DEFINITIONS
+from tests.desk import DEFINITIONS, turn_recovery
 
 FOLLOW_UP = "campaign_follow_up"
 STEPS = f'[[workflow.{FOLLOW_UP}.steps]]\nname = "create_task"'
@@ -58,6 +61,7 @@ def message_first(scenes: Scenes, tmp_path: Path) -> Scenes:
     file.write_text(file.read_text().partition(STEPS)[0] + MESSAGE_FIRST)
     load(scenes.desk.team.pk, read_files([copied]), actor="command:test")
     forget_current()
+    turn_recovery(on=False)  # also of what was loaded now
     return scenes
 
 
@@ -109,3 +113,27 @@ def test_what_is_left_as_accepted_lets_go_on_what_is_ticked(
     assert post(client, message_first, opened, "leave_accepted", keep=kept) == 303
 
     assert states(message_first, opened) == wanted
+
+
+def tried_and_cancelled(scenes: Scenes) -> Opened:
+    """Its task was refused for now; then the answer about the message was taken back, and the message denied."""
+    opened, by = scenes.open(workflow=FOLLOW_UP), by_person(scenes.owner)
+    message = scenes.send(UNKNOWN)
+    scenes.settle(opened, Answer.HAPPENED, reference="M-1")
+    scenes.send(DEFERRED, says="deferred", sentence="The reply was 429: busy.")
+    version = scenes.desk.operation(opened).version
+    settle_withdraw(opened.id, 1, "It was the neighbour’s message.", by, version=version)
+    scenes.settle(opened, Answer.ABSENT_END, checked_how="searched there")
+    scenes.end(message, Finding(Outcome.CONFIRMED, KnownBy.REPLY, reference="M-1"), sentence="A late reply.")
+    return opened
+
+
+def test_a_step_that_was_tried_in_vain_comes_back_by_its_tick(message_first: Scenes) -> None:
+    client, opened = client_of(message_first.owner), tried_and_cancelled(message_first)
+    assert states(message_first, opened) == ["unknown", "cancelled", "cancelled"]
+    assert ticks(client, opened)["happened"] == ["2", "3"]
+    given = {"happened_as": "confirmed", "no_reference_why": "Their list names none.", "keep": ["2"]}
+
+    assert post(client, message_first, opened, "happened", **given) == 303
+
+    assert states(message_first, opened) == ["confirmed", "ready", "cancelled"]

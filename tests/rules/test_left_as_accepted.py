@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ def say(world: World, operation: Operation, answer: Answer, number: int = 1, **g
     return answered(operation, hold.id, Given(answer, **given), world.moment)  # type: ignore[arg-type]
 
 
-def left(world: World, **given: object) -> Operation:
+def left(world: World, **given: Any) -> Operation:
     """Taken over as M-1, its delivery not told in time, and left at that."""
     operation = world.sent(world.opened(), accepted("M-1"))
     operation = transitions.time_passed(operation, world.at(3))
@@ -42,7 +43,7 @@ def left(world: World, **given: object) -> Operation:
     return say(world, operation, A.LEAVE_ACCEPTED, **given)
 
 
-def never_known(world: World, **given: object) -> Operation:
+def never_known(world: World, **given: Any) -> Operation:
     operation = world.lose(world.claim(world.opened()))
     return say(world, operation, A.CLOSE_UNKNOWN, **given)
 

@@ -5,10 +5,22 @@ from __future__ import annotations
 import pytest
 
 from opsledger.rules import transitions
-from opsledger.rules.answers import Answer, Given, answered, ends_without_tick
+from opsledger.rules.answers import Answer, Given, answered, ends_without_tick, may_come_back
+from opsledger.rules.learning import Finding
 from opsledger.rules.record import Operation
-from opsledger.rules.states import StepState
-from tests.rules.builders import World, accepted, confirmed, message, policy, states
+from opsledger.rules.states import HoldReason, Outcome, StepState
+from tests.rules.builders import (
+    DEFERRED,
+    NOT_SENT,
+    REJECTED,
+    World,
+    accepted,
+    confirmed,
+    message,
+    policy,
+    reasons,
+    states,
+)
 
 S, A = StepState, Answer
 
@@ -79,3 +91,79 @@ def test_what_the_workflow_lets_go_on_needs_no_tick(made: object, later: list[St
     assert states(after)[1:] == later
     offered = ends_without_tick(operation, operation.step(1), A.LEAVE_ACCEPTED, world.policies)
     assert [step.number for step in offered] == [n for n in (2, 3) if later[n - 2] is S.CANCELLED]
+
+
+# Those that come back when the answer that had cancelled them is overturned
+
+
+def tried(world: World, operation: Operation, finding: Finding) -> Operation:
+    """The second step is sent, then the answer about the first is taken back and given as absent."""
+    operation = say(world, operation, A.HAPPENED, reference="T-1")
+    operation = world.sent(operation, finding, 2)
+    operation = transitions.withdrawn(operation, 1, world.moment, by="person:x")
+    operation = say(world, operation, A.ABSENT_END)
+    return world.hear(operation, confirmed("T-1"), attempt=1)
+
+
+BROUGHT_BACK = {
+    A.HAPPENED: S.READY,
+    A.HAPPENED_ACCEPTED: S.WAITING,
+    A.ABSENT_SEND_AGAIN: S.WAITING,
+    A.ABSENT_REVISE: S.WAITING,
+}
+
+
+@pytest.mark.parametrize("answer", BROUGHT_BACK, ids=lambda answer: answer.value)
+@pytest.mark.parametrize("finding", [NOT_SENT, DEFERRED], ids=["not sent", "deferred"])
+def test_a_cancelled_step_that_was_tried_in_vain_comes_back_by_a_tick(
+    answer: Answer, finding: Finding
+) -> None:
+    world, operation = unknown(policy())
+    operation = tried(world, operation, finding)
+    assert states(operation) == [S.UNKNOWN, S.CANCELLED]
+    assert may_come_back(operation, operation.step(1)) == [operation.step(2)]
+
+    without = say(world, operation, answer, reference="T-1")
+    after = say(world, operation, answer, reference="T-1", keep_later=frozenset({2}))
+
+    assert (states(without)[1], states(after)[1]) == (S.CANCELLED, BROUGHT_BACK[answer])
+
+
+def test_what_comes_back_goes_on_with_the_tries_that_it_has_left() -> None:
+    world, operation = unknown(policy())
+    operation = say(
+        world, tried(world, operation, DEFERRED), A.HAPPENED, reference="T-1", keep_later=frozenset({2})
+    )
+
+    operation = world.sent(operation, DEFERRED, 2)
+
+    assert reasons(operation) == [HoldReason.ATTEMPTS_EXHAUSTED]
+    assert [attempt.number for attempt in operation.step(2).attempts] == [1, 2]
+
+
+def test_what_was_rejected_is_asked_about_when_it_comes_back() -> None:
+    world, operation = unknown(policy())
+    operation = say(world, operation, A.HAPPENED, reference="T-1")
+    operation = world.sent(operation, REJECTED, 2)
+    operation = transitions.withdrawn(operation, 1, world.moment, by="person:x")
+    operation = say(world, operation, A.CLOSE_UNKNOWN)
+    operation = world.hear(operation, confirmed("T-1"), attempt=1)
+    assert (states(operation)[1], reasons(operation)) == (S.CANCELLED, [HoldReason.DISPUTED])
+
+    after = say(world, operation, A.HAPPENED, reference="T-1", keep_later=frozenset({2}))
+
+    assert (states(after)[1], reasons(after)) == (S.READY, [HoldReason.REJECTED])
+
+
+@pytest.mark.parametrize(
+    "outcome", [Outcome.UNKNOWN, Outcome.CONFIRMED, Outcome.ACCEPTED], ids=lambda one: one.value
+)
+def test_what_may_have_had_an_effect_never_comes_back(outcome: Outcome) -> None:
+    world, operation = unknown(policy())
+    operation = tried(world, operation, DEFERRED)
+    operation.step(2).attempts[0].outcome, operation.step(2).attempts[0].no_change = outcome, None
+
+    after = say(world, operation, A.HAPPENED, reference="T-1", keep_later=frozenset({2}))
+
+    assert may_come_back(operation, operation.step(1)) == []
+    assert states(after)[1] is S.CANCELLED
