@@ -11,8 +11,15 @@ from datetime import datetime
 from enum import StrEnum
 
 from opsledger.rules import settling
+from opsledger.rules.absence import named
 from opsledger.rules.dependents import follow_reference
-from opsledger.rules.learning import HAPPENED, delivered, end_not_delivered, follow_attempts
+from opsledger.rules.learning import (
+    HAPPENED,
+    ask_about_others,
+    delivered,
+    end_not_delivered,
+    follow_attempts,
+)
 from opsledger.rules.next_step import Policies, may_look, tries_left
 from opsledger.rules.record import Hold, KnownBy, Operation, Step
 from opsledger.rules.revisions import begin_revision, may_be_revised
@@ -182,6 +189,7 @@ def _with_references(given: Given, hold: Hold) -> Given:
 
 
 def _happened(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
+    names = _named_here(step, given)
     for attempt in step.attempts:
         if attempt.outcome is Outcome.ACCEPTED:
             attempt.outcome, attempt.known_by = Outcome.CONFIRMED, KnownBy.PERSON
@@ -189,6 +197,7 @@ def _happened(operation: Operation, step: Step, given: Given, moment: Moment) ->
             attempt.reference = attempt.reference or given.reference
     _settle_unknown(step, Outcome.CONFIRMED, given, keeps_heard=True)
     follow_attempts(operation, step, moment)
+    ask_about_others(operation, step, names, given.reference, moment)
     proven = {attempt.reference for attempt in step.attempts_with(Outcome.CONFIRMED)}
     if given.reference and proven and given.reference not in proven:  # this one beside another
         references = sorted({given.reference, *(one for one in proven if one)})
@@ -197,8 +206,10 @@ def _happened(operation: Operation, step: Step, given: Given, moment: Moment) ->
 
 
 def _happened_accepted(operation: Operation, step: Step, given: Given, moment: Moment) -> None:
+    names = _named_here(step, given)
     _settle_unknown(step, Outcome.ACCEPTED, given)
     follow_attempts(operation, step, moment)
+    ask_about_others(operation, step, names, given.reference, moment)
     _bring_back(operation, step, given)
 
 
@@ -253,8 +264,10 @@ def _keep_one(operation: Operation, step: Step, given: Given, moment: Moment) ->
     _disown(step, [*given.others, *(attempt.reference for attempt in replaced if attempt.reference)])
     for attempt in replaced:
         attempt.reference, attempt.known_by = given.reference, KnownBy.PERSON
+    names = _named_here(step, given)
     _settle_unknown(step, Outcome.CONFIRMED, given)
     follow_attempts(operation, step, moment)
+    ask_about_others(operation, step, names, given.reference, moment)
     _bring_back(operation, step, given)
 
 
@@ -310,15 +323,22 @@ def _nothing(operation: Operation, step: Step, given: Given, moment: Moment) -> 
 
 
 def _settle_unknown(step: Step, outcome: Outcome, given: Given, *, keeps_heard: bool = False) -> None:
-    """`keeps_heard`: a record that was named in a dispute stays with its attempt; beside another one it is asked about.
-    One that another step holds does not: it is that step's, and here is what the person says."""
+    """Who names no record means the one that was found or named. `keeps_heard`: one that was named in a dispute stays with
+    its attempt; beside another one it is asked about. One that another step holds does not: it is that step's, and here is
+    what the person says."""
+    names = _named_here(step, given)
     for attempt in step.attempts_with(Outcome.UNKNOWN):
-        heard = attempt.reference if keeps_heard and attempt.known_by is None else None
-        heard = None if heard in given.elsewhere else heard
+        stays = given.reference is None or (keeps_heard and attempt.known_by is None)
+        heard = attempt.reference if stays and attempt.reference in names else None
         attempt.outcome, attempt.known_by = outcome, KnownBy.PERSON
         attempt.no_change = NoChange.ABSENT if outcome is Outcome.NO_CHANGE else None
         attempt.reference = None if outcome is Outcome.NO_CHANGE else heard or given.reference
     step.integrity_alarm = False
+
+
+def _named_here(step: Step, given: Given) -> list[str]:
+    """The records that were found or named for this step, and are no other step's."""
+    return [one for one in named(step) if one not in given.elsewhere]
 
 
 def grant(step: Step, policies: Policies, tries: int) -> None:

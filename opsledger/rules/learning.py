@@ -287,7 +287,8 @@ def ask_about_others(
     not dropped: two records are a question. `names`: those from before."""
     dropped = [name for name in names if name not in {reference, *named(step), step.reference}]
     if reference and dropped:
-        references = sorted({reference, *dropped})
+        happened = (attempt.reference for attempt in step.attempts if attempt.outcome in HAPPENED)
+        references = sorted({reference, *dropped, *(one for one in happened if one)})
         open_hold(operation, step, HoldReason.DUPLICATE_FOUND, moment, {"references": references})
 
 

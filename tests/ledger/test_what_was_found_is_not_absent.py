@@ -5,6 +5,7 @@ Each of these sequences once sent a second time what had happened, or could have
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -369,6 +370,26 @@ def test_what_was_not_found_is_settled_by_a_late_reply_as_before(desk: Desk) -> 
 
     assert desk.step(opened).state == "ready"
     assert not Hold.objects.filter(operation_id=opened.id, closed_at__isnull=True).exists()
+
+
+@pytest.mark.parametrize("answer", [Answer.HAPPENED, Answer.HAPPENED_ACCEPTED], ids=str)
+def test_a_person_who_names_another_record_is_asked_about_the_found_one(desk: Desk, answer: Answer) -> None:
+    opened = unknown(desk, acted=True)
+    found, hold = look_now(desk, opened), hold_of(opened)
+
+    settle_hold(hold.pk, Decision(answer, "seen", hold.version, reference="T-other"), by_owner(desk))
+
+    asked = hold_of(opened)
+    assert (asked.reason, json.loads(asked.facts)["references"]) == (
+        "duplicate_found",
+        sorted(["T-other", found]),
+    )
+    others = {"T-other": "A colleague's; nothing depends on it."}
+    kept = Decision(Answer.KEEP_ONE, "checked", asked.version, reference=found, others=others)
+    settle_hold(asked.pk, kept, by_owner(desk))
+    state = "confirmed" if answer is Answer.HAPPENED else "accepted"
+    assert (desk.step(opened).state, desk.step(opened).reference) == (state, found)
+    proven()
 
 
 # A name that is another step's

@@ -321,6 +321,96 @@ def test_a_name_that_another_step_holds_gives_way_to_what_a_person_says() -> Non
     assert (after.step(1).state, after.step(1).reference, after.holds) == (StepState.CONFIRMED, "T-9", [])
 
 
+def no_other_word(world: World) -> Operation:
+    return looked(world, unknown(world), Look("no_answer", reference="T-1"))
+
+
+ANSWERS_THAT_IT_HAPPENED = {
+    Answer.HAPPENED: StepState.CONFIRMED,
+    Answer.HAPPENED_ACCEPTED: StepState.ACCEPTED,
+}
+NAMED_BEFORE = {
+    "found, and only proposed": found_by_a_look,
+    "named by a 409": named_by_the_destination,
+    "found, its final effect not proven": taken_over,
+    "found, then looked for in vain": found_long_ago,
+    "named in a look": no_other_word,
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS_THAT_IT_HAPPENED, ids=lambda one: str(one.value))
+@pytest.mark.parametrize("make", NAMED_BEFORE.values(), ids=NAMED_BEFORE.keys())
+def test_a_person_who_names_another_record_is_asked_about_both(
+    make: Callable[[World], Operation], answer: Answer
+) -> None:
+    world = World(ASKABLE)
+    operation = make(world)
+
+    def said(reference: str | None) -> Operation:
+        return answered(operation, operation.holds[0].id, Given(answer, reference=reference), world.moment)
+
+    after, same, unsaid = said("T-2"), said("T-1"), said(None)
+
+    state = ANSWERS_THAT_IT_HAPPENED[answer]
+    assert reasons(after) == [HoldReason.DUPLICATE_FOUND]
+    assert after.holds[0].facts["references"] == ["T-1", "T-2"]
+    assert (after.step(1).state, after.step(1).reference) == (state, "T-2")
+    kept = answered(after, after.holds[0].id, Given(Answer.KEEP_ONE, reference="T-1"), world.moment)
+    assert (kept.step(1).reference, kept.step(1).not_ours, kept.holds) == ("T-1", ("T-2",), [])
+    for one in (same, unsaid):  # who names none means the one that was found
+        assert (one.step(1).state, one.step(1).reference, one.holds) == (state, "T-1", [])
+
+
+@pytest.mark.parametrize("answer", ANSWERS_THAT_IT_HAPPENED, ids=lambda one: str(one.value))
+@pytest.mark.parametrize("reference", ["T-2", None], ids=["another", "none"])
+def test_a_person_is_not_asked_about_what_was_disowned_or_is_another_steps(
+    answer: Answer, reference: str | None
+) -> None:
+    world = World(ASKABLE)
+    operation = differs(world)
+    disowned = answered(operation, operation.holds[0].id, Given(Answer.NOT_OURS), world.moment)
+    disowned.step(1).attempts[0].reference = "T-1"  # as where it is heard of once more
+    elsewhere = taken_in_a_look(world)
+    given = Given(answer, reference=reference)
+
+    first = answered(disowned, disowned.holds[0].id, given, world.moment)
+    given = replace(given, elsewhere=frozenset({"T-1"}))
+    second = answered(elsewhere, elsewhere.holds[0].id, given, world.moment)
+
+    for after in (first, second):
+        assert (after.step(1).state, after.step(1).reference) == (ANSWERS_THAT_IT_HAPPENED[answer], reference)
+        assert after.holds == []
+
+
+def test_all_records_are_asked_about_where_another_attempt_is_proven_too() -> None:
+    world = World(policy(profile(protection=KEYED, retries=Retries(3, (50,)))))
+    operation = tried_again(world, named_by_the_destination(world), confirmed("T-3"))
+    (attempt, proven) = operation.step(1).attempts
+    assert (attempt.outcome, proven.outcome) == (Outcome.UNKNOWN, Outcome.CONFIRMED)
+    given = Given(Answer.HAPPENED, reference="T-2")
+
+    after = answered(operation, operation.holds[0].id, given, world.moment)
+
+    assert reasons(after) == [HoldReason.DUPLICATE_FOUND]
+    assert after.holds[0].facts["references"] == ["T-1", "T-2", "T-3"]
+
+
+def test_a_choice_among_records_leaves_none_of_them_unsaid() -> None:
+    world = World(ASKABLE)
+    operation = looked(world, found_by_a_look(world), Look("duplicate", facts={"references": ["T-2", "T-3"]}))
+    assert reasons(operation) == [HoldReason.DUPLICATE_FOUND]
+
+    def keep(one: Operation, reference: str) -> Operation:
+        return answered(one, one.holds[0].id, Given(Answer.KEEP_ONE, reference=reference), world.moment)
+
+    after = keep(operation, "T-2")
+
+    assert reasons(after) == [HoldReason.DUPLICATE_FOUND]
+    assert after.holds[0].facts["references"] == ["T-1", "T-2"]
+    last = keep(after, "T-2")
+    assert (last.step(1).reference, set(last.step(1).not_ours), last.holds) == ("T-2", {"T-1", "T-3"}, [])
+
+
 def test_a_refusal_given_out_again_does_not_settle_an_attempt_whose_record_was_found() -> None:
     keyed = policy(profile(protection=KEYED))
     stored = no_change(NoChange.REJECTED, settles_earlier=True)

@@ -59,6 +59,7 @@ _SAY_ABSENT = frozenset({Answer.ABSENT_SEND_AGAIN, Answer.ABSENT_END, Answer.ABS
 NEEDS_REFERENCE = frozenset({Answer.HAPPENED, Answer.KEEP_ONE, Answer.OURS})
 NAMES_REFERENCE = NEEDS_REFERENCE | {Answer.HAPPENED_ACCEPTED, Answer.DELIVERED}
 _NOT_SENT = NEVER_SENT_STATES | {StepState.CANCELLED}
+_SAY_THAT_IT_HAPPENED = frozenset({Answer.HAPPENED, Answer.HAPPENED_ACCEPTED, Answer.OURS, Answer.KEEP_ONE})
 _OF_THE_HOLD = frozenset({Answer.OURS, Answer.NOT_OURS})  # of the record that the hold is about
 
 
@@ -199,13 +200,13 @@ def _references_still_free(loaded: Loaded, after: Operation) -> None:
 
 
 def _held_elsewhere(loaded: Loaded, hold: Hold, decision: Decision) -> frozenset[str]:
-    """Of the records that were named for a step in dispute, those that are another step's by now.
+    """Of the records that were found or named for a step, those that are another step's by now.
 
-    They give way to the record that is named with the answer; who names none means the one that was heard.
+    They give way to the record that is named with the answer. Who names none in a dispute means the one that was heard.
     """
-    if hold.reason != HoldReason.DISPUTED or decision.answer is not Answer.HAPPENED or hold.step is None:
+    if decision.answer not in _SAY_THAT_IT_HAPPENED or hold.step is None:
         return frozenset()
-    if not decision.reference:
+    if not decision.reference and hold.reason == HoldReason.DISPUTED:
         return frozenset()
     number = hold.step.number
     heard = {one.reference for one in loaded.record.step(number).attempts_with(Outcome.UNKNOWN)}
