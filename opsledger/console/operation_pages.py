@@ -170,7 +170,7 @@ def _crumbs(request: ConsoleRequest, view: OperationView, hold: HoldView | None)
     """Where the hold stands in the inbox’s view that it was opened from, and its neighbours there."""
     if hold is None or view.record.team_id != request.team.pk:
         return None
-    chosen = InboxFilter.read(request.GET, request.team.pk, request.user.pk)
+    chosen = _opened_from(request)
     place = Place(hold.record.due_at, hold.record.id)
     near = inbox.neighbours(chosen.wanted, place)
 
@@ -191,7 +191,14 @@ def _crumbs(request: ConsoleRequest, view: OperationView, hold: HoldView | None)
 
 def _list_query(request: ConsoleRequest) -> str:
     """The inbox view that the page was opened from, without what is the page’s own."""
-    return InboxFilter.read(request.GET, request.team.pk, request.user.pk).query()
+    return _opened_from(request).query()
+
+
+def _opened_from(request: ConsoleRequest) -> InboxFilter:
+    """The inbox view in the address. `before` there is this page's own, a number of an entry, and no place in an inbox."""
+    query = request.GET.copy()
+    query.pop("before", None)
+    return InboxFilter.read(query, request.team.pk, request.user.pk)
 
 
 def _evidence_lines(evidence: list[EvidenceLine]) -> list[dict[str, Any]]:

@@ -25,6 +25,7 @@ from opsledger.engine.wire import installed_wire
 from opsledger.journal.models import Entry
 from opsledger.ledger.actions.notes import settle_note_on_operation
 from opsledger.ledger.models import Evidence, Hold, Operation, Step
+from opsledger.ledger.queries.timeline import PAGE
 from opsledger.lib.ids import public
 from opsledger.rules.answers import ANSWERS, Answer, answers_for
 from opsledger.rules.learning import Finding
@@ -453,3 +454,18 @@ def test_who_may_little_is_told_whom_to_ask_without_asking_again_for_each(scenes
         one for one in captured.captured_queries if "FROM membership m JOIN person" in one["sql"]
     ]
     assert len(about_members) <= 2
+
+
+def test_older_entries_are_read_page_by_page(scenes: Scenes) -> None:
+    """`before` is the page's own: the place in an inbox that it was opened from is another thing."""
+    opened = scenes.unknown()
+    client = client_of(scenes.owner)
+    for number in range(PAGE):  # as many as one page tells
+        settle_note_on_operation(opened.id, f"Note {number}.", by_person(scenes.owner))
+    page = page_of(client, path_of(opened) + "?view=mine")
+    older = re.search(r'href="([^"]*[?&]before=[^"#]*)', markup.unescape(page))
+    assert older
+    said = page_of(client, older[1])
+    assert "Intended action recorded" not in page
+    assert "Intended action recorded" in said
+    assert "Back to the newest entries" in said
