@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -131,6 +132,16 @@ def turn_recovery(*actions: str, on: bool) -> None:
             facts = {"recovers": {row.action: on}}
             append([Line("definition", row.destination_id, "recovery_changed", "command:test", body(facts))])
         rows.update(enabled=on)
+
+
+def load_with_steps(team_id: uuid.UUID, folder: Path, workflow: str, steps: str) -> None:
+    """The demo's definitions, copied into the folder, in which this workflow has these steps instead of its own."""
+    copied = folder / "definitions"
+    shutil.copytree(DEFINITIONS, copied, dirs_exist_ok=True)
+    file = copied / f"{workflow}.toml"
+    file.write_text(file.read_text().partition(f"[[workflow.{workflow}.steps]]")[0] + steps)
+    load(team_id, read_files([copied]), actor="command:test")
+    forget_current()
 
 
 def params(workflow: str, **extra: Any) -> dict[str, Any]:

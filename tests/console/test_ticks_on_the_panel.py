@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,6 @@ from people import client_of
 from scenes import DEFERRED, UNKNOWN, Scenes, hold_path, path_of
 
 from opsledger.console.forms import by_person
-from opsledger.engine.loading import read_files
-from opsledger.ledger.actions.definitions import forget_current, load
 from opsledger.ledger.actions.interventions import settle_withdraw
 from opsledger.ledger.actions.open import Opened
 from opsledger.ledger.actions.record import record_time_passed
@@ -26,10 +23,9 @@ from opsledger.rules.answers import Answer
 from opsledger.rules.learning import Finding
 from opsledger.rules.record import KnownBy
 from opsledger.rules.states import Outcome
-from tests.desk import DEFINITIONS, turn_recovery
+from tests.desk import load_with_steps, turn_recovery
 
 FOLLOW_UP = "campaign_follow_up"
-STEPS = f'[[workflow.{FOLLOW_UP}.steps]]\nname = "create_task"'
 MESSAGE_FIRST = """
 [[workflow.campaign_follow_up.steps]]
 name = "send_message"
@@ -55,12 +51,7 @@ CARD = re.compile(r'<div class="if (\w+) stack">')
 @pytest.fixture
 def message_first(scenes: Scenes, tmp_path: Path) -> Scenes:
     """A message, and two tasks that are made once it is known to have come."""
-    copied = tmp_path / "definitions"
-    shutil.copytree(DEFINITIONS, copied)
-    file = copied / f"{FOLLOW_UP}.toml"
-    file.write_text(file.read_text().partition(STEPS)[0] + MESSAGE_FIRST)
-    load(scenes.desk.team.pk, read_files([copied]), actor="command:test")
-    forget_current()
+    load_with_steps(scenes.desk.team.pk, tmp_path, FOLLOW_UP, MESSAGE_FIRST)
     turn_recovery(on=False)  # also of what was loaded now
     return scenes
 

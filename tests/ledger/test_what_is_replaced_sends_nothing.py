@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -11,11 +10,9 @@ import pytest
 from django.core.management import call_command
 from test_broken_laws_of_evidence import quiet_since
 
-from opsledger.engine.loading import read_files
 from opsledger.engine.looking import look
 from opsledger.ledger.actions.claim import claim_looks
 from opsledger.ledger.actions.deciding import Refused
-from opsledger.ledger.actions.definitions import forget_current, load
 from opsledger.ledger.actions.destinations import settle_pause, settle_resume
 from opsledger.ledger.actions.evidence import Says, Statement, add_evidence
 from opsledger.ledger.actions.intake import open_intended
@@ -28,11 +25,10 @@ from opsledger.ledger.actions.wanted import Taken, Verdict, Wanted
 from opsledger.ledger.models import Destination, Hold
 from opsledger.rules.answers import Answer
 from opsledger.rules.facts import LookupFact, LookupStatus
-from tests.desk import AUTOMATION, DEFINITIONS, WIRE, Desk, params, step_identity, turn_recovery
+from tests.desk import AUTOMATION, WIRE, Desk, load_with_steps, params, step_identity, turn_recovery
 from tests.replaying import by_owner, effects
 
 FOLLOW_UP = "campaign_follow_up"
-STEPS = f'[[workflow.{FOLLOW_UP}.steps]]\nname = "create_task"'
 # First the message, which may bounce; then the task, whatever has become of the message.
 TURNED = """
 [[workflow.campaign_follow_up.steps]]
@@ -56,12 +52,7 @@ def turned(desk: Desk, tmp_path: Path) -> Desk:
 
 
 def with_steps(desk: Desk, folder: Path, steps: str) -> Desk:
-    copied = folder / "definitions"
-    shutil.copytree(DEFINITIONS, copied, dirs_exist_ok=True)
-    file = copied / f"{FOLLOW_UP}.toml"
-    file.write_text(file.read_text().partition(STEPS)[0] + steps)
-    load(desk.team.pk, read_files([copied]), actor="command:test")
-    forget_current()
+    load_with_steps(desk.team.pk, folder, FOLLOW_UP, steps)
     return desk
 
 

@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any
 
 from opsledger.rules import transitions
+from opsledger.rules.answers import Answer, Given, answered
 from opsledger.rules.learning import Finding
 from opsledger.rules.next_step import Policy
 from opsledger.rules.profile import (
@@ -157,6 +158,16 @@ REJECTED = no_change(NoChange.REJECTED)
 UNCLEAR = Finding(Outcome.UNKNOWN, KnownBy.REPLY)
 DELIVERED = Finding(Outcome.CONFIRMED, KnownBy.REPORT)
 BOUNCED = Finding(Outcome.NO_CHANGE, KnownBy.REPORT, no_change=NoChange.REJECTED)
+
+
+# What a person says
+
+
+def say(world: World, operation: Operation, answer: Answer, number: int = 1, **given: Any) -> Operation:
+    """An answer to the hold on a step."""
+    hold = operation.hold_on(number)
+    assert hold is not None, states(operation)
+    return answered(operation, hold.id, Given(answer, **given), world.moment)
 
 
 # Readings

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from opsledger.rules import fold, transitions
-from opsledger.rules.answers import Answer, Given, answered
+from opsledger.rules.answers import Answer
 from opsledger.rules.next_step import protection_of
 from opsledger.rules.profile import Protection, ProtectionKind, Retries
 from opsledger.rules.record import Act, Operation, Performer
@@ -30,6 +30,7 @@ from tests.rules.builders import (
     policy,
     profile,
     reasons,
+    say,
     states,
 )
 
@@ -42,12 +43,6 @@ Goes = Callable[[World, Operation], Operation]
 
 def two() -> World:
     return World(policy(RECOVERS), policy(RECOVERS))
-
-
-def say(world: World, operation: Operation, answer: Answer, number: int = 1, **given: object) -> Operation:
-    hold = operation.hold_on(number)
-    assert hold is not None
-    return answered(operation, hold.id, Given(answer, **given), world.moment)  # type: ignore[arg-type]
 
 
 # Backups

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from opsledger.rules import fold, transitions
-from opsledger.rules.answers import Answer, Given, answered
+from opsledger.rules.answers import Answer
 from opsledger.rules.learning import Finding
 from opsledger.rules.profile import Retries
 from opsledger.rules.record import Act, KnownBy, Operation
@@ -31,6 +31,7 @@ from tests.rules.builders import (
     policy,
     profile,
     reasons,
+    say,
     states,
 )
 
@@ -39,12 +40,6 @@ S, R = StepState, HoldReason
 
 def unknown(world: World) -> Operation:
     return world.lose(world.claim(world.opened()))
-
-
-def say(world: World, operation: Operation, answer: Answer, **given: object) -> Operation:
-    hold = operation.hold_on(1)
-    assert hold is not None
-    return answered(operation, hold.id, Given(answer, **given), world.moment)  # type: ignore[arg-type]
 
 
 def denied(world: World) -> Operation:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from opsledger.rules import transitions
-from opsledger.rules.answers import Answer, Given, answered
+from opsledger.rules.answers import Answer
 from opsledger.rules.learning import Finding
 from opsledger.rules.record import Act, KnownBy, Operation
 from opsledger.rules.states import HoldReason, NoChange, OperationState, Outcome, StepState
@@ -21,18 +21,13 @@ from tests.rules.builders import (
     message,
     policy,
     reasons,
+    say,
     states,
 )
 
 S, R, A = StepState, HoldReason, Answer
 REFUSED_LATE = Finding(Outcome.NO_CHANGE, KnownBy.AUTOMATION, no_change=NoChange.REJECTED)
 TICK = frozenset({2})
-
-
-def say(world: World, operation: Operation, answer: Answer, number: int = 1, **given: object) -> Operation:
-    hold = operation.hold_on(number)
-    assert hold is not None, states(operation)
-    return answered(operation, hold.id, Given(answer, **given), world.moment)  # type: ignore[arg-type]
 
 
 def left(world: World, **given: Any) -> Operation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from opsledger.rules import transitions
-from opsledger.rules.answers import Answer, Given, answered, ends_without_tick, may_come_back
+from opsledger.rules.answers import Answer, ends_without_tick, may_come_back
 from opsledger.rules.learning import Finding
 from opsledger.rules.record import Operation
 from opsledger.rules.states import HoldReason, Outcome, StepState
@@ -19,16 +19,11 @@ from tests.rules.builders import (
     message,
     policy,
     reasons,
+    say,
     states,
 )
 
 S, A = StepState, Answer
-
-
-def say(world: World, operation: Operation, answer: Answer, number: int = 1, **given: object) -> Operation:
-    hold = operation.hold_on(number)
-    assert hold is not None, states(operation)
-    return answered(operation, hold.id, Given(answer, **given), world.moment)  # type: ignore[arg-type]
 
 
 def unknown(*later: object) -> tuple[World, Operation]:

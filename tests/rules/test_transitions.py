@@ -33,6 +33,7 @@ from tests.rules.builders import (
     policy,
     profile,
     reasons,
+    say,
     states,
 )
 
@@ -42,12 +43,6 @@ KEYED_WORLD = profile(protection=KEYED, retries=Retries(tries_max=4))
 
 def unknown(world: World) -> Operation:
     return world.lose(world.claim(world.opened()))
-
-
-def say(world: World, operation: Operation, answer: Answer, **given: object) -> Operation:
-    hold = operation.hold_on(1)
-    assert hold is not None
-    return answered(operation, hold.id, Given(answer, **given), world.moment)  # type: ignore[arg-type]
 
 
 def outcomes(operation: Operation) -> list[Outcome | None]:
